@@ -1,0 +1,90 @@
+"""The words for kinds of fault, and which kind usually shows itself as which other.
+
+A full disk also blocks writers, fails requests and restarts a database: several kinds are seen on one
+service, and one of them is the reason for the rest. The relation here is one-directional knowledge of
+operating systems, runtimes and databases; nothing in it knows a system or a service.
+"""
+
+from collections.abc import Collection, Mapping
+
+KINDS: tuple[str, ...] = (
+    "cpu",
+    "memory",
+    "disk",
+    "storage_full",
+    "network_delay",
+    "network_loss",
+    "dns",
+    "latency",
+    "errors",
+    "exception",
+    "crash",
+    "out_of_memory",
+    "image_pull",
+    "scheduling",
+    "probe",
+    "quota",
+    "config",
+    "deploy",
+    "dependency",
+    "traffic",
+    "slow_query",
+    "locks",
+    "connections",
+    "replication_lag",
+    "failover",
+    "certificate",
+    "permission",
+    "other",
+)
+
+# What any fault of a process looks like from outside; alone it names no cause.
+SYMPTOMS = frozenset({"latency", "errors", "exception", "crash", "probe", "dependency", "other"})
+
+_SHOWS_AS: Mapping[str, frozenset[str]] = {
+    "out_of_memory": frozenset({"memory", "crash", "probe", "errors", "exception", "latency", "dependency"}),
+    "image_pull": frozenset({"crash", "deploy", "dns", "permission", "probe"}),
+    "scheduling": frozenset({"deploy", "probe", "crash"}),
+    "quota": frozenset({"scheduling", "deploy", "errors", "exception", "permission"}),
+    "config": frozenset({"crash", "deploy", "exception", "errors", "probe", "dependency"}),
+    "deploy": frozenset({"crash", "exception", "errors", "latency", "probe", "dependency"}),
+    "certificate": frozenset({"crash", "exception", "errors", "dependency", "probe"}),
+    "permission": frozenset({"crash", "exception", "errors", "dependency", "probe"}),
+    "dns": frozenset({"crash", "exception", "errors", "dependency", "latency", "probe"}),
+    # A database out of space stops accepting writes: lock queues, dead I/O and refused sessions follow.
+    "storage_full": frozenset(
+        {"disk", "locks", "connections", "crash", "errors", "exception", "latency", "failover", "dependency"}
+    ),
+    # Time spent waiting for the device is booked as busy CPU by many exporters.
+    "disk": frozenset({"cpu", "locks", "connections", "latency", "errors", "replication_lag"}),
+    "locks": frozenset({"connections", "latency", "errors", "exception"}),
+    "slow_query": frozenset({"cpu", "disk", "locks", "connections", "latency", "errors", "dependency"}),
+    "connections": frozenset({"dependency", "errors", "exception", "latency"}),
+    "traffic": frozenset({"cpu", "memory", "connections", "latency", "errors"}),
+    "cpu": frozenset({"latency", "errors", "probe"}),
+    "memory": frozenset({"latency", "cpu"}),
+    "replication_lag": frozenset({"latency"}),
+    "failover": frozenset({"connections", "dependency", "errors", "exception", "latency", "crash"}),
+    "network_delay": frozenset({"latency", "dependency"}),
+    "network_loss": frozenset({"latency", "errors", "dependency"}),
+    "dependency": frozenset({"crash", "exception", "errors", "latency", "probe"}),
+    "crash": frozenset({"errors", "exception", "latency", "probe", "deploy"}),
+    "probe": frozenset({"crash"}),
+    "exception": frozenset({"errors", "latency"}),
+    "errors": frozenset({"latency"}),
+}
+
+
+def shows_as(kind: str) -> frozenset[str]:
+    """The kinds that a fault of `kind` usually shows itself as, `kind` itself left out."""
+    return _SHOWS_AS.get(kind, frozenset())
+
+
+def explains(cause: str, symptom: str) -> bool:
+    """Whether a fault of kind `cause` would by itself make `symptom` appear on the same service."""
+    return symptom in shows_as(cause) and cause not in shows_as(symptom)
+
+
+def unexplained(kinds: Collection[str]) -> list[str]:
+    """Those of `kinds`, in the given order, that none of the others explains."""
+    return [kind for kind in kinds if not any(explains(other, kind) for other in kinds)]
