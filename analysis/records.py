@@ -238,9 +238,12 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The combined picture: `verdict` is `cause_found`, `healthy` or `inconclusive`; `causes` how many of the
-    first suspects are causes of their own; `propagation` pairs of (cause, victim); `notes` says in words why
-    each is where it is and what could not be looked at."""
+    """The combined picture.
+
+    `verdict` is `cause_found`, `healthy` or `inconclusive`; `causes` says how many of the first suspects are
+    causes of their own; `propagation` holds pairs of (cause, victim); `notes` says in words why each is where
+    it is and what could not be looked at.
+    """
 
     verdict: str
     suspects: Sequence[Suspect]

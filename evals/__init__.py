@@ -1,0 +1,1 @@
+"""Run a set of cases, score it, compare two results."""

@@ -1,0 +1,1 @@
+"""Who decides: the planner and reviewer ports, and their adapters."""

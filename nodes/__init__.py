@@ -1,0 +1,1 @@
+"""One node, one file: plan, approve, act, observe, verify."""

@@ -1,0 +1,1 @@
+"""Worlds with a known cause, for the demonstration and for measuring."""

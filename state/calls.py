@@ -1,0 +1,78 @@
+"""Calls: what the planner asks for, and what becomes of it."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from opsleuth.state.base import Frozen, HypothesisId, JsonObject, Name, Sentence
+
+
+class Risk(StrEnum):
+    """How much harm a tool can do, mildest first."""
+
+    READ = "read"
+    LOW = "low"
+    HIGH = "high"
+    IRREVERSIBLE = "irreversible"
+
+
+class Gate(StrEnum):
+    """Whether a call may run: `free` without asking, `ask` not before a person answered, `refused` never."""
+
+    FREE = "free"
+    ASK = "ask"
+    APPROVED = "approved"
+    DENIED = "denied"
+    REFUSED = "refused"
+
+
+class ResultStatus(StrEnum):
+    """What came of a call. The last two before the errors are no errors: only `none_matched` supports absence."""
+
+    OK = "ok"
+    NONE_MATCHED = "none_matched"
+    NOT_RECORDED = "not_recorded"
+    TRANSIENT = "transient"
+    TIMEOUT = "timeout"
+    UNAVAILABLE = "unavailable"
+    INTERNAL = "internal"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    NOT_PERMITTED = "not_permitted"
+    CANCELED = "canceled"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_error(self) -> bool:
+        return self not in (ResultStatus.OK, ResultStatus.NONE_MATCHED, ResultStatus.NOT_RECORDED)
+
+
+class CallRequest(Frozen):
+    """One call as the planner wrote it: `purpose` is what it is meant to find out, `tests` the hypothesis it tests."""
+
+    tool: Name
+    arguments: JsonObject = Field(default_factory=dict)
+    purpose: Sentence = ""
+    tests: HypothesisId | None = None
+    repeat_of: Name | None = None
+
+
+class Call(Frozen):
+    """A validated call of this turn.
+
+    `id` is unique everywhere (`<run>/t4c1`, the run that planned it). `number` is its observation's number,
+    and its evidence's (`O7`, `E7`). `digest` covers tool, canonical arguments and target.
+    """
+
+    id: Name
+    number: Annotated[int, Field(gt=0, lt=10_000_000)]
+    tool: Name
+    arguments: JsonObject
+    purpose: Sentence = ""
+    tests: HypothesisId | None = None
+    risk: Risk = Risk.READ
+    target: Name | None = None
+    digest: str
+    gate: Gate = Gate.FREE
+    gate_reason: Sentence = ""
+    repeat_of: Name | None = None

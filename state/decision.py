@@ -1,0 +1,47 @@
+"""What a planner returns each turn. The model writes it; code validates it and does the rest."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from opsleuth.state.base import EvidenceId, Frozen, HypothesisId, Name, Sentence
+from opsleuth.state.calls import CallRequest
+from opsleuth.state.conclusion import Conclusion, Kind
+
+
+class PlanChange(Frozen):
+    """Add a step (`id` None), or set the status of one that exists."""
+
+    text: Sentence = ""
+    id: Name | None = None
+    status: Literal["pending", "active", "done", "dropped"] = "pending"
+
+
+class HypothesisChange(Frozen):
+    """Open a hypothesis (`id` None), or support or refute one, with the evidence for that."""
+
+    id: HypothesisId | None = None
+    text: Sentence = ""
+    service: Name | None = None
+    kind: Kind | None = None
+    status: Literal["open", "supported", "refuted"] = "open"
+    supporting: Annotated[tuple[EvidenceId, ...], Field(max_length=20)] = ()
+    contradicting: Annotated[tuple[EvidenceId, ...], Field(max_length=20)] = ()
+
+
+class Decision(Frozen):
+    """One turn's decision: plan and hypothesis changes, and either calls or a conclusion."""
+
+    reason: Sentence
+    plan: Annotated[tuple[PlanChange, ...], Field(max_length=20)] = ()
+    hypotheses: Annotated[tuple[HypothesisChange, ...], Field(max_length=20)] = ()
+    calls: Annotated[tuple[CallRequest, ...], Field(max_length=8)] = ()
+    conclusion: Conclusion | None = None
+
+    @model_validator(mode="after")
+    def _calls_or_conclusion(self) -> Self:
+        if bool(self.calls) == (self.conclusion is not None):
+            raise ValueError(
+                "a decision holds either calls (1 to 8) or a conclusion: send exactly one of them"
+            )
+        return self

@@ -1,0 +1,150 @@
+"""`Investigation`: everything a run knows between two nodes. Lean: counters here, records in tables."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from opsleuth.state.base import (
+    EvidenceId,
+    Frozen,
+    HypothesisId,
+    JsonObject,
+    Name,
+    Sentence,
+    Text,
+    Utc,
+    to_json,
+)
+from opsleuth.state.budget import Budget
+from opsleuth.state.calls import Call
+from opsleuth.state.conclusion import Conclusion, Kind, Review
+from opsleuth.state.outcome import Status, StopReason
+
+SCHEMA_VERSION = 1
+
+
+class Window(Frozen):
+    """The incident window `[start, end)` in UTC, and where it came from."""
+
+    start: Utc
+    end: Utc
+    origin: Literal["alert", "question", "case", "options", "default"] = "default"
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.end <= self.start:
+            raise ValueError("the window ends before it starts: swap --since and --until")
+        return self
+
+
+class Alert(Frozen):
+    """The alert as received. `onset` is the start it claims, `fired_at` when it was sent."""
+
+    text: Text
+    service: Name | None = None
+    metric: Name | None = None
+    severity: Name | None = None
+    fired_at: Utc | None = None
+    onset: Utc | None = None
+    labels: JsonObject = Field(default_factory=dict)
+
+
+class Demand(Frozen):
+    """Something that the question itself asks of the answer, checked before the end.
+
+    `options` wants `count` recommendations, `field` a value by `name` in fields, `format` and `language`
+    name the form, `untouchable` names what no call may target.
+    """
+
+    kind: Literal["options", "field", "format", "language", "untouchable"]
+    text: Sentence
+    name: Name | None = None
+    count: Annotated[int, Field(ge=1, le=50)] | None = None
+
+
+class PlanStep(Frozen):
+    """One step of the rough plan."""
+
+    id: Name
+    text: Sentence
+    status: Literal["pending", "active", "done", "dropped"] = "pending"
+
+
+class Hypothesis(Frozen):
+    """A possible cause, with the evidence for and against it."""
+
+    id: HypothesisId
+    text: Sentence
+    service: Name | None = None
+    kind: Kind | None = None
+    status: Literal["open", "supported", "refuted"] = "open"
+    supporting: Annotated[tuple[EvidenceId, ...], Field(max_length=40)] = ()
+    contradicting: Annotated[tuple[EvidenceId, ...], Field(max_length=40)] = ()
+
+
+class Notice(Frozen):
+    """Something that the planner is told at its next turn: an error of its own, a mark, a limit drawing near."""
+
+    code: Literal[
+        "malformed",
+        "unseen",
+        "repeated",
+        "stagnation",
+        "breaker",
+        "rework",
+        "denied",
+        "note",
+        "limit",
+        "refused",
+    ]
+    text: Sentence
+
+
+class Investigation(Frozen):
+    """The typed state of one run.
+
+    `observations` counts calls that were given a number: `O1` to `On` lie in a table, read along the lineage.
+    """
+
+    schema_version: Literal[1] = 1
+    question: Text
+    alert: Alert | None = None
+    window: Window
+    checklist: Annotated[tuple[Demand, ...], Field(max_length=20)] = ()
+    read_only: bool = False
+
+    plan: Annotated[tuple[PlanStep, ...], Field(max_length=40)] = ()
+    hypotheses: Annotated[tuple[Hypothesis, ...], Field(max_length=40)] = ()
+    observations: Annotated[int, Field(ge=0, lt=10_000_000)] = 0
+    pending: Annotated[tuple[Call, ...], Field(max_length=8)] = ()
+    unverified: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
+    draft: Conclusion | None = None
+    review: Review | None = None
+    notices: Annotated[tuple[Notice, ...], Field(max_length=12)] = ()
+
+    malformed: Annotated[int, Field(ge=0, le=100)] = 0
+    rework: Annotated[int, Field(ge=0, le=100)] = 0
+    stalled: Annotated[int, Field(ge=0, le=100)] = 0
+    budget: Budget = Budget()
+
+    status: Status = Status.RUNNING
+    stop_reason: StopReason | None = None
+    stop_detail: Sentence = ""
+
+    def changed(self, **values: Any) -> Self:  # noqa: ANN401 - any field of the state
+        """The one way to change the state: the whole new state is validated.
+
+        Raises pydantic's ValidationError for a value out of its bounds, and KeyError for an unknown field.
+        """
+        unknown = values.keys() - type(self).model_fields.keys()
+        if unknown:
+            raise KeyError(f"no such state field: {', '.join(sorted(unknown))}")
+        return type(self).model_validate(to_json(self) | {k: _json(v) for k, v in values.items()})
+
+
+def _json(value: Any) -> Any:  # noqa: ANN401 - any field of the state
+    if isinstance(value, Frozen):
+        return to_json(value)
+    if isinstance(value, tuple):
+        return [_json(item) for item in value]
+    return value

@@ -1,0 +1,41 @@
+"""What a source is, whatever lies behind it, and the set of sources that one run may use."""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, Protocol
+
+from opsleuth.analysis.records import Recording, Span
+
+Capability = Literal[
+    "metrics", "logs", "traces", "changes", "events", "objects", "statements", "topology", "runbooks"
+]  # fmt: skip
+
+
+class Source(Protocol):
+    """A configured backend.
+
+    `name` is what reports call it (`case`, `prom-eu`). `capabilities` says what it can serve: what is not
+    there is not offered. `read` returns the rows of the asked capabilities that may bear on `window`, the
+    rest of the recording is None. `warnings` says what was wrong with the data (broken rows with counts,
+    unknown files); it never ends a run. Raises the errors of `opsleuth.tools.spec`.
+    """
+
+    name: str
+
+    @property
+    def capabilities(self) -> frozenset[Capability]: ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+
+    async def read(self, capabilities: Iterable[Capability], window: Span) -> Recording: ...
+
+
+class Sources:
+    """The sources of one run, by name; a capability may be served by several."""
+
+    def __init__(self, sources: Iterable[Source] = ()) -> None:
+        self.by_name: Mapping[str, Source] = {source.name: source for source in sources}
+
+    def serving(self, capability: Capability) -> tuple[Source, ...]:
+        """The sources that serve `capability`, in the order in which they were given."""
+        return tuple(s for s in self.by_name.values() if capability in s.capabilities)

@@ -1,0 +1,171 @@
+"""What a tool is: a strict argument model, a spec that a model can read, and an async function.
+
+A tool either returns a `ToolResult` or raises one of the errors below; the executor turns both, and
+everything unforeseen, into a `CallResult`. No tool stores, retries, redacts or cuts anything itself.
+
+    ToolError
+    ├── InvalidArguments   the request itself is wrong; the text says the accepted form
+    ├── NotPermitted       the backend or the policy refuses
+    ├── Transient          may heal by itself: retried inside the executor (reads only)
+    ├── Unavailable        the backend is down or was never there
+    └── OutcomeUnknown     an effect was sent and its outcome was not seen
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from opsleuth.state.calls import ResultStatus, Risk
+from opsleuth.state.clock import Clock
+from opsleuth.state.investigation import Alert, Window
+
+if TYPE_CHECKING:
+    from opsleuth.tools.sources.base import Sources
+
+
+class Arguments(BaseModel):
+    """Base of every argument model: strict, no extra keys, no input value in error texts."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False
+    )
+
+
+class ToolError(Exception):
+    """A failure that a tool foresaw; `status` is its error class."""
+
+    status = ResultStatus.INTERNAL
+
+
+class InvalidArguments(ToolError):
+    """The request itself is wrong; the text says the accepted form and the nearest valid name."""
+
+    status = ResultStatus.INVALID_ARGUMENTS
+
+
+class NotPermitted(ToolError):
+    """The backend or the policy refuses this request."""
+
+    status = ResultStatus.NOT_PERMITTED
+
+
+class Transient(ToolError):
+    """May heal by itself (a reset connection, 429, 503). `retry_after` in seconds, if the backend said so."""
+
+    status = ResultStatus.TRANSIENT
+
+    def __init__(self, text: str, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+class Unavailable(ToolError):
+    """The backend is down, or no such backend is configured."""
+
+    status = ResultStatus.UNAVAILABLE
+
+
+class OutcomeUnknown(ToolError):
+    """An effect was sent and its outcome was not seen: never retried blindly."""
+
+    status = ResultStatus.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceBody:
+    """A stored body, as `calculate` and `evidence_read` see it."""
+
+    id: str
+    tool: str
+    status: ResultStatus
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may use besides its arguments.
+
+    `evidence` returns the stored body of an evidence id of this run, or None. `folder` is the run's own
+    folder (drafts go there). `subject` is the alert, if the run has one.
+    """
+
+    window: Window
+    clock: Clock
+    sources: "Sources"
+    evidence: Callable[[str], EvidenceBody | None]
+    subject: Alert | None = None
+    folder: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool found.
+
+    `record` is the typed record as plain JSON, a few fields computed by code; it becomes the evidence body.
+    `headline` is one line for screens (`412 pts, peak 13:58Z`); `spark` up to 60 values for a sparkline.
+    `scanned` and `matched` are given by every search, so that "nothing found" says where it looked.
+    """
+
+    record: Mapping[str, Any]
+    headline: str
+    status: ResultStatus = ResultStatus.OK
+    source: str = ""
+    query: str = ""
+    scanned: int | None = None
+    matched: int | None = None
+    spark: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """The outcome of one call after the executor: redacted, bounded, with its error class.
+
+    `record` holds the redacted record, or `{"error": text}`. `tries` counts attempts, `ms` the time of all of them.
+    """
+
+    call_id: str
+    status: ResultStatus
+    record: Mapping[str, Any]
+    headline: str
+    source: str = ""
+    query: str = ""
+    scanned: int | None = None
+    matched: int | None = None
+    spark: tuple[float, ...] = ()
+    tries: int = 1
+    ms: int = 0
+    from_record: str | None = None
+    redactions: int = 0
+
+
+Run = Callable[[Any, ToolContext], Awaitable[ToolResult]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """One tool. `example` validates against `arguments`; a model reads it as documentation.
+
+    `capability` names the kind of source it needs (`metrics`, `logs`, …; None: needs none). `target` says what
+    a call acts on, from its arguments. Effects add `precheck`, `postcondition`, `probe` and `undo`.
+    """
+
+    name: str
+    purpose: str
+    not_for: str
+    arguments: type[Arguments]
+    example: Mapping[str, Any]
+    run: Run
+    capability: str | None = None
+    risk: Risk = Risk.READ
+    target: Callable[[Any], str | None] = field(default=lambda _: None)
+    timeout: float | None = None
+    max_record_bytes: int = 64_000
+    precheck: Run | None = None
+    postcondition: Run | None = None
+    probe: Run | None = None
+    undo: str = ""
+    takes_key: bool = False
+    origin: str = "built in"
