@@ -1,0 +1,28 @@
+"""Questions to the graph of who calls whom."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from opsleuth.analysis.records import Dependency
+
+
+def callees_of(topology: Sequence[Dependency] | None) -> dict[str, set[str]]:
+    """Direct callees per caller; a service that calls itself is no dependency."""
+    callees: dict[str, set[str]] = defaultdict(set)
+    for edge in topology or ():
+        if edge.caller != edge.callee:
+            callees[edge.caller].add(edge.callee)
+    return dict(callees)
+
+
+def distances(callees: Mapping[str, Iterable[str]], start: str) -> dict[str, int]:
+    """How many calls away from `start` each service lies that it reaches, itself at 0."""
+    found = {start: 0}
+    queue = deque([start])
+    while queue:
+        service = queue.popleft()
+        for callee in sorted(callees.get(service, ())):
+            if callee not in found:
+                found[callee] = found[service] + 1
+                queue.append(callee)
+    return found

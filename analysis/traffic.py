@@ -1,0 +1,134 @@
+"""Requests, their latency and their failures per service, brought together from loose metric series."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from opsleuth.analysis.records import Recording, Series
+from opsleuth.analysis.robust import typical_step
+from opsleuth.analysis.roles import Role, role_of, statistic_rank
+
+_WANTED = {"requests", "latency", "success", "failures"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One period of one service.
+
+    `requests` in it (1 where nobody counted), `latency` in seconds, `failed` as a share of the requests. None: not
+    recorded in this period.
+    """
+
+    time: float
+    requests: float
+    latency: float | None
+    failed: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """All periods of one service in time order, and the metrics that they were read from."""
+
+    service: str
+    samples: Sequence[Sample]
+    latency_metric: str | None = None
+    failed_metric: str | None = None
+    counted: bool = False
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """The series of one role of one service: those that share the best metric name so far."""
+
+    role: Role
+    rank: tuple[int, int, str]
+    series: list[Series] = field(default_factory=list)
+
+
+def traffic_of(series: Sequence[Series] | None) -> dict[str, Traffic]:
+    """Per service what its metrics say about requests, latency and failures; services without any are left out."""
+    chosen: dict[str, dict[str, _Chosen]] = defaultdict(dict)
+    for one in series or ():
+        role = role_of(one.metric, one.unit)
+        if role is not None and role.name in _WANTED:
+            _offer(chosen[one.service], one, role)
+    return {service: _traffic(service, roles) for service, roles in chosen.items()}
+
+
+def _offer(roles: dict[str, _Chosen], one: Series, role: Role) -> None:
+    rank = (_outward(one.metric), statistic_rank(one.metric), one.metric)
+    held = roles.get(role.name)
+    if held is None or rank < held.rank:
+        roles[role.name] = _Chosen(role, rank, [one])
+    elif rank == held.rank:
+        held.series.append(one)
+
+
+def _outward(metric: str) -> int:
+    """1 for what a service sees of others: its own clients' view says less about itself than the server's."""
+    return int(any(word in metric.lower() for word in ("client", "upstream", "outbound", "egress")))
+
+
+def _traffic(service: str, roles: Mapping[str, _Chosen]) -> Traffic:
+    requests = _by_time(roles.get("requests"), total=True)
+    latency = _by_time(roles.get("latency"), total=False)
+    failed, failed_metric = _failed_share(roles, requests)
+    times = sorted(set(latency) | set(failed) | set(requests))
+    samples = [
+        Sample(t, requests.get(t, 0.0 if requests else 1.0), latency.get(t), failed.get(t)) for t in times
+    ]
+    latency_metric = roles["latency"].series[0].metric if "latency" in roles else None
+    return Traffic(service, samples, latency_metric, failed_metric, bool(requests))
+
+
+def _failed_share(
+    roles: Mapping[str, _Chosen], requests: Mapping[float, float]
+) -> tuple[dict[float, float], str | None]:
+    if "success" in roles:
+        chosen = roles["success"]
+        shares = {
+            time: min(1.0, max(0.0, 1.0 - value)) for time, value in _by_time(chosen, total=False).items()
+        }
+        return shares, chosen.series[0].metric
+    if "failures" not in roles:
+        return {}, None
+    chosen = roles["failures"]
+    if chosen.role.scale != 1.0:
+        return _by_time(chosen, total=False), chosen.series[0].metric
+    counts = _by_time(chosen, total=True)
+    return {t: min(1.0, n / requests[t]) for t, n in counts.items() if requests.get(t)}, chosen.series[
+        0
+    ].metric
+
+
+def _by_time(chosen: _Chosen | None, *, total: bool) -> dict[float, float]:
+    """Value per sample time over all instances: their sum (`total`) or their mean."""
+    if chosen is None:
+        return {}
+    found: dict[float, list[float]] = defaultdict(list)
+    for one in chosen.series:
+        scale = chosen.role.scale * (_per_period(one) if total else 1.0)
+        for time, value in zip(one.times, one.values, strict=True):
+            found[time].append(value * scale)
+    return {time: (sum(values) if total else fmean(values)) for time, values in found.items()}
+
+
+def _per_period(one: Series) -> float:
+    """A rate per second counts as many events as its period has seconds."""
+    rate = one.unit.strip().lower().endswith(("/s", "/sec", "/second"))
+    return (typical_step(one.times) or 1.0) if rate else 1.0
+
+
+def split_at(
+    traffic: Traffic, start: float | None, recording: Recording
+) -> tuple[list[Sample], list[Sample]]:
+    """Samples of the window that ended before `start`, and those that touch the incident.
+
+    A sample's time is the start of its period. Without a start everything counts as incident.
+    """
+    inside = [s for s in traffic.samples if recording.window.start <= s.time <= recording.window.end]
+    if start is None:
+        return [], inside
+    step = typical_step([s.time for s in inside])
+    return [s for s in inside if s.time + step <= start], [s for s in inside if s.time + step > start]
