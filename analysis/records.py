@@ -2,7 +2,7 @@
 
 Plain frozen dataclasses: a case holds hundreds of thousands of rows, and validation happens once, in the
 source that parsed them. Every time is a float of seconds since the Unix epoch, UTC. Every duration carries
-its unit in its name. `None` means "not recorded", never zero.
+its unit in its name. `None` means "not recorded", never zero. `extra` holds columns beyond the format.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,6 +46,7 @@ class LogLine:
     host: str | None = None
     trace_id: str | None = None
     previous: bool = False
+    extra: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ class Change:
     version: str | None = None
     author: str | None = None
     diff: str | None = None
+    extra: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ class PlatformEvent:
     message: str
     count: int | None = None
     first_time: float | None = None
+    extra: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,7 @@ class ObjectState:
     namespace: str | None = None
     spec: Mapping[str, Any] | str | None = None
     labels: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,7 @@ class StatementLoad:
     load_unit: str | None = None
     waits: Mapping[str, float] = field(default_factory=dict)
     rows: float | None = None
+    extra: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

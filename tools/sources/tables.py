@@ -1,0 +1,187 @@
+"""Streaming readers for the tables of a folder: CSV and JSONL, plain or `.gz`, and `.parquet` with its extra.
+
+A reader yields good rows and counts the broken ones; it never ends because of a row. What was wrong is in
+`Trouble`, in words for a person.
+"""
+
+import csv
+import gzip
+import importlib.util
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TextIO
+
+Row = Mapping[str, Any]
+SUFFIXES = ("", ".gz")
+PARQUET_REMEDY = "reading .parquet needs the extra 'parquet': pip install 'opsleuth[parquet]'"
+
+# A plan or a stack trace in a cell may be long; the csv module's own limit is 128 kB.
+csv.field_size_limit(16 * 1024 * 1024)
+
+
+@dataclass(slots=True)
+class Trouble:
+    """What was wrong with one file: broken rows (the first with its line and reason), zone-less times, an early end."""
+
+    file: str
+    rows: int = 0
+    broken: int = 0
+    first: str = ""
+    zoneless: int = 0
+    ended: str = ""
+    left_out: int = 0
+
+    def broke(self, line: int, why: str) -> None:
+        self.broken += 1
+        if not self.first:
+            self.first = f"line {line}: {why}"
+
+    def time(self, text: Any) -> float:  # noqa: ANN401 - a cell as it was read
+        """Seconds since the epoch of an RFC 3339 text. Raises TypeError, ValueError. A time without zone is read as UTC and counted."""
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r} is no RFC 3339 time")
+        seconds, zoned = _moment(text)
+        if not zoned:
+            self.zoneless += 1
+        return seconds
+
+    def sentences(self) -> list[str]:
+        """The troubles of this file as sentences; none if all went well."""
+        found = []
+        if self.broken:
+            found.append(
+                f"{self.file}: {self.broken:,} of {self.rows:,} rows are broken and were left out ({self.first})"
+            )
+        if self.zoneless:
+            found.append(f"{self.file}: {self.zoneless:,} times have no zone and were read as UTC")
+        if self.ended:
+            found.append(f"{self.file}: {self.ended}; the {self.rows:,} rows before were read")
+        if self.left_out:
+            found.append(
+                f"{self.file}: {self.left_out:,} of {self.rows:,} rows were left out to bound memory; log search still scans them"
+            )
+        return found
+
+
+@lru_cache(maxsize=65_536)
+def _moment(text: str) -> tuple[float, bool]:
+    """(seconds since the epoch, whether the text had a zone)."""
+    if len(text) < 16:
+        raise ValueError(f"{text!r} is no RFC 3339 time")
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC).timestamp(), False
+    return moment.timestamp(), True
+
+
+def number(value: Any) -> float | None:  # noqa: ANN401 - a cell as it was read
+    """A finite number, or None where nothing was recorded. Raises TypeError, ValueError for anything else."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError(f"{value!r} is no number")
+    result = float(value)
+    if result - result != 0.0:
+        raise ValueError(f"{value!r} is no finite number")
+    return result
+
+
+def can_read_parquet() -> bool:
+    return importlib.util.find_spec("duckdb") is not None
+
+
+def find_table(folder: Path, name: str) -> list[Path]:
+    """The files that hold the table `name` (`logs.jsonl`), the one to read first."""
+    stem = name.rsplit(".", 1)[0]
+    candidates = [folder / f"{name}{suffix}" for suffix in SUFFIXES] + [folder / f"{stem}.parquet"]
+    return [path for path in candidates if path.is_file()]
+
+
+def read_rows(path: Path, trouble: Trouble) -> Iterator[tuple[int, Row]]:
+    """(line number, row) of every row that could be taken apart, read as the file is read.
+
+    Raises OSError if the file cannot be opened, ImportError for `.parquet` without its extra.
+    """
+    if path.suffix == ".parquet":
+        yield from _parquet(path, trouble)
+        return
+    reader = _jsonl if ".jsonl" in path.name else _csv
+    try:
+        with open_text(path) as file:
+            yield from reader(file, trouble)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        trouble.ended = f"the compressed file is damaged or cut short ({error})"
+
+
+def open_text(path: Path) -> TextIO:
+    """The file as text; bytes that are no UTF-8 become replacement marks, a byte order mark is dropped."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
+    return path.open(encoding="utf-8-sig", errors="replace", newline="")
+
+
+def _cells(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(file)
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            trouble.rows += 1
+            trouble.broke(reader.line_num, str(error))
+            continue
+        if cells:
+            yield reader.line_num, cells
+
+
+def _csv(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, Row]]:
+    lines = _cells(file, trouble)
+    _, header = next(lines, (0, []))
+    for line, cells in lines:
+        trouble.rows += 1
+        if len(cells) == len(header):
+            yield line, dict(zip(header, cells, strict=True))
+        else:
+            trouble.broke(line, f"{len(cells)} cells under {len(header)} columns")
+
+
+def _jsonl(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, Row]]:
+    for line, text in enumerate(file, 1):
+        if text.isspace():
+            continue
+        trouble.rows += 1
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            trouble.broke(line, f"no JSON ({error})")
+            continue
+        if isinstance(row, dict):
+            yield line, row
+        else:
+            trouble.broke(line, f"a JSON {type(row).__name__}, not an object")
+
+
+def _parquet(path: Path, trouble: Trouble) -> Iterator[tuple[int, Row]]:
+    import duckdb  # noqa: PLC0415 - 67 MB, an extra
+
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        try:
+            cursor = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
+            names = [column[0] for column in cursor.description]
+            while batch := cursor.fetchmany(10_000):
+                for cells in batch:
+                    trouble.rows += 1
+                    yield trouble.rows, {k: _plain(v) for k, v in zip(names, cells, strict=True)}
+        except duckdb.Error as error:
+            trouble.ended = f"the file is damaged ({error})"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any cell of a column store
+    return value.isoformat() if hasattr(value, "isoformat") else value
