@@ -5,15 +5,14 @@ PlannerError
 └── ModelUnavailable   the endpoint cannot be used; the text holds the remedy
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from opsleuth.state.budget import Spent
-from opsleuth.state.calls import ResultStatus
 from opsleuth.state.conclusion import Conclusion, Review
 from opsleuth.state.decision import Decision
 from opsleuth.state.investigation import Investigation
+from opsleuth.state.results import Observation as Observation  # noqa: PLC0414 - planners speak of it by this module
 from opsleuth.tools.spec import ToolSpec
 
 
@@ -31,24 +30,6 @@ class Malformed(PlannerError):
 
 class ModelUnavailable(PlannerError):
     """The endpoint cannot be used (down, refused, quota gone); the text holds the remedy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What one call gave back. `evidence` is the id to cite: its own, or the earlier call's it repeats."""
-
-    number: int
-    call_id: str
-    turn: int
-    tool: str
-    arguments: Mapping[str, Any]
-    purpose: str
-    status: ResultStatus
-    evidence: str
-    headline: str
-    record: Mapping[str, Any]
-    target: str | None = None
-    source: str = ""
 
 
 class PlannerView(NamedTuple):

@@ -6,6 +6,9 @@ from typing import Annotated
 from pydantic import Field
 
 from opsleuth.state.base import Frozen, HypothesisId, JsonObject, Name, Sentence
+from opsleuth.state.results import ResultStatus
+
+__all__ = ["Call", "CallRequest", "Gate", "ResultStatus", "Risk"]
 
 
 class Risk(StrEnum):
@@ -25,26 +28,6 @@ class Gate(StrEnum):
     APPROVED = "approved"
     DENIED = "denied"
     REFUSED = "refused"
-
-
-class ResultStatus(StrEnum):
-    """What came of a call. The last two before the errors are no errors: only `none_matched` supports absence."""
-
-    OK = "ok"
-    NONE_MATCHED = "none_matched"
-    NOT_RECORDED = "not_recorded"
-    TRANSIENT = "transient"
-    TIMEOUT = "timeout"
-    UNAVAILABLE = "unavailable"
-    INTERNAL = "internal"
-    INVALID_ARGUMENTS = "invalid_arguments"
-    NOT_PERMITTED = "not_permitted"
-    CANCELED = "canceled"
-    UNKNOWN = "unknown"
-
-    @property
-    def is_error(self) -> bool:
-        return self not in (ResultStatus.OK, ResultStatus.NONE_MATCHED, ResultStatus.NOT_RECORDED)
 
 
 class CallRequest(Frozen):

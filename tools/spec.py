@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from opsleuth.state.calls import ResultStatus, Risk
+from opsleuth.state.calls import Risk
 from opsleuth.state.clock import Clock
 from opsleuth.state.investigation import Alert, Window
+from opsleuth.state.results import CallResult as CallResult  # noqa: PLC0414 - tools speak of it by this module
+from opsleuth.state.results import ResultStatus
 
 if TYPE_CHECKING:
     from opsleuth.tools.sources.base import Sources
@@ -117,28 +119,6 @@ class ToolResult:
     scanned: int | None = None
     matched: int | None = None
     spark: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CallResult:
-    """The outcome of one call after the executor: redacted, bounded, with its error class.
-
-    `record` holds the redacted record, or `{"error": text}`. `tries` counts attempts, `ms` the time of all of them.
-    """
-
-    call_id: str
-    status: ResultStatus
-    record: Mapping[str, Any]
-    headline: str
-    source: str = ""
-    query: str = ""
-    scanned: int | None = None
-    matched: int | None = None
-    spark: tuple[float, ...] = ()
-    tries: int = 1
-    ms: int = 0
-    from_record: str | None = None
-    redactions: int = 0
 
 
 Run = Callable[[Any, ToolContext], Awaitable[ToolResult]]
