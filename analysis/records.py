@@ -213,7 +213,8 @@ class Finding:
     (None if the data has no time for it), `text` one sentence with its figures, `figures` the same figures
     by name (`baseline`, `incident`, `unit`, …) for whoever recomputes the claim. `signal` names the kind of
     evidence (`metrics`, `traces`, `logs`, `changes`, `events`, `objects`, `statements`). `direction` is
-    `cause` for what points at the service itself, `victim` for what only shows that it suffers.
+    `cause` for what points at the service itself, `victim` for what only shows that it suffers, `healthy` for
+    what says that it is as usual, or is so again (recovered, stale alert).
     """
 
     detector: str

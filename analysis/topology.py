@@ -26,3 +26,16 @@ def distances(callees: Mapping[str, Iterable[str]], start: str) -> dict[str, int
                 found[callee] = found[service] + 1
                 queue.append(callee)
     return found
+
+
+def path(callees: Mapping[str, Iterable[str]], start: str, goal: str) -> list[str]:
+    """A shortest chain of calls from `start` to `goal`, both included; empty if there is none."""
+    reach = distances(callees, start)
+    if goal not in reach:
+        return []
+    chain = [goal]
+    while chain[0] != start:
+        distance = reach[chain[0]] - 1
+        callers = (c for c in callees if reach.get(c) == distance and chain[0] in callees[c])
+        chain.insert(0, min(callers))
+    return chain

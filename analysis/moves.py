@@ -1,0 +1,122 @@
+"""Whether one series left its usual level on its bad side, by how much, and since when.
+
+Two comparisons are tried: the incident against the samples before the alert's onset, and the end of the window
+against its start, because an alert often fires long after the thing began. A fault-free recording of another
+time, where there is one, is a second reference in both: what either of them shows is usual.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from opsleuth.analysis.records import Series
+from opsleuth.analysis.robust import quantile, spread, typical_step
+
+# A level must leave the usual one by so many spreads (one false alarm in some hundred).
+NOTICEABLE = 3.0
+# At its limit a share of capacity cannot stand out any further: there two thirds of that will do.
+SATURATED = 0.95
+SATURATED_NOTICEABLE = 2.0
+# The start of a window without any other reference: a twentieth of it, at least one sample.
+HEAD_SHARE = 20
+# Fewer samples have no start and no end.
+ENOUGH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How to read one quantity: fault `kind`, bad `side` (+1 more, -1 less), and what is too little to count.
+
+    The spread is never under `floor` (in the quantity's unit) plus `relative` of the usual level; `ratio` is how
+    many times the usual level it must reach; below `harmful` it moved, but hurts nobody (for shares of a capacity;
+    0: any level may hurt). `symptom` marks what suffers more often than it causes.
+    """
+
+    kind: str
+    side: int
+    floor: float
+    relative: float
+    ratio: float = 1.0
+    harmful: float = 0.0
+    symptom: bool = False
+    noticeable: float = NOTICEABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A level that moved: `usual` to `incident` in the quantity's unit, by `score` spreads, first seen at `onset`."""
+
+    usual: float
+    incident: float
+    score: float
+    onset: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One comparison: a level in the incident, the samples at rest, and the samples from `cut` on as incident."""
+
+    incident: float
+    rests: Sequence[Sequence[float]]
+    wobble: float
+    cut: int
+
+
+def moved(
+    series: Series, scale: float, rule: Rule, onset: float | None, reference: Sequence[float] = ()
+) -> Move | None:
+    """The stronger of the two comparisons, None if neither reaches what the rule asks for.
+
+    `scale` times a value is in the rule's unit; `reference` are values of the fault-free recording, unscaled;
+    `onset` is when the incident began as far as the alert knows.
+    """
+    values = [value * scale for value in series.values]
+    rest = [value * scale for value in reference]
+    step = typical_step(series.times)
+    cut = sum(1 for time in series.times if onset is not None and time + step <= onset)
+    views = [_onset_view(values, cut, rule, rest), _drift_view(values, rest)]
+    moves = [move for view in views if view and (move := _move(series.times, values, view, rule)) is not None]
+    return max(moves, key=lambda move: move.score) if moves else None
+
+
+def _onset_view(values: Sequence[float], cut: int, rule: Rule, reference: Sequence[float]) -> _View | None:
+    rests = [part for part in (values[:cut], reference) if part]
+    if not rests or cut == len(values):
+        return None
+    # A fault may end inside the window: the level that a quarter of the samples pass speaks for it.
+    return _View(quantile(values[cut:], 0.75 if rule.side > 0 else 0.25), rests, 0.0, cut)
+
+
+def _drift_view(values: Sequence[float], reference: Sequence[float]) -> _View | None:
+    if len(values) < ENOUGH:
+        return None
+    head, tail = values[: max(1, len(values) // HEAD_SHARE)], values[len(values) // 2 :]
+    # The wobble of the second half counts as noise: what swings to and fro has not gone anywhere.
+    return _View(median(tail), [part for part in (head, reference) if part], spread(tail, math.ulp(1.0)), 0)
+
+
+def _move(times: Sequence[float], values: Sequence[float], view: _View, rule: Rule) -> Move | None:
+    """Distance of the incident from the nearest level at rest, in the widest of their spreads."""
+    levels = [median(rest) for rest in view.rests]
+    level = max(levels) if rule.side > 0 else min(levels)
+    floor = rule.floor + rule.relative * abs(level)
+    noise = max(view.wobble, *(spread(rest, floor) for rest in view.rests))
+    score = rule.side * (view.incident - level) / noise
+    saturated = rule.harmful > 0 and view.incident >= SATURATED
+    if score < (SATURATED_NOTICEABLE if saturated else rule.noticeable):
+        return None
+    if rule.side > 0 and view.incident < rule.ratio * level:
+        return None
+    beyond = [rule.side * (value - level) > NOTICEABLE * noise for value in values]
+    return Move(level, view.incident, score, _rise(times, beyond, view.cut))
+
+
+def _rise(times: Sequence[float], beyond: Sequence[bool], cut: int) -> float | None:
+    """When the excursion began that touches the incident (samples from `cut` on); None if there is none."""
+    first = next((index for index in range(cut, len(beyond)) if beyond[index]), None)
+    if first is None:
+        return None
+    while first > 0 and beyond[first - 1]:
+        first -= 1
+    return times[first]

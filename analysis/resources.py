@@ -1,0 +1,108 @@
+"""Resources that leave their usual level: CPU, memory, disk, storage, connections, replication.
+
+Each rule says in the resource's own unit how much movement is nothing, which side is bad, from where on it hurts,
+and what kind of fault it speaks for.
+"""
+
+from statistics import median
+
+from opsleuth.analysis.moves import ENOUGH, NOTICEABLE, Move, Rule, moved
+from opsleuth.analysis.records import Finding, Recording, Series
+from opsleuth.analysis.roles import Role, role_of
+
+# Queueing doubles the time a request takes at half of the capacity (M/M/1); memory hurts nobody until it runs out.
+BUSY = 0.5
+FULL = 0.9
+# A store that has lost half of what was free will be empty after as long again.
+LOST_SHARE = 0.5
+# What counts as begun to shrink.
+BEGUN_SHARE = 0.1
+
+# Shares of capacity: three points up or down are nothing. Latencies of a device: a millisecond. Queues: under one
+# waiting request the device is idle. Counts and rates: a tenth is nothing; of demand only its doubling is news.
+RULES: dict[str, Rule] = {
+    "cpu": Rule("cpu", +1, 0.03, 0.0, harmful=BUSY),
+    "memory": Rule("memory", +1, 0.03, 0.0, harmful=FULL),
+    "replication_lag": Rule("replication_lag", +1, 10.0, 0.1, ratio=2.0),
+    "disk_queue": Rule("disk", +1, 1.0, 0.1, ratio=2.0),
+    "write_latency": Rule("disk", +1, 1e-3, 0.1, ratio=2.0, symptom=True),
+    "read_latency": Rule("disk", +1, 1e-3, 0.1, ratio=2.0, symptom=True),
+    "connections": Rule("connections", +1, 5.0, 0.1, ratio=1.5, symptom=True),
+}
+# The same roles in units without a capacity (cores, bytes): a tenth of the usual level is nothing.
+UNBOUNDED: dict[str, Rule] = {
+    "cpu": Rule("cpu", +1, 1e-9, 0.1, ratio=2.0),
+    "memory": Rule("memory", +1, 1e-9, 0.1, ratio=1.5),
+}
+EXHAUSTIBLE = {"storage_free": "storage_full", "memory_free": "memory"}
+
+
+def find(recording: Recording) -> list[Finding]:
+    """One finding per series that left its usual level on its bad side, strongest first."""
+    reference = {(s.service, s.metric, s.instance): s for s in recording.metrics_baseline or ()}
+    findings = []
+    for series in recording.metrics or ():
+        role = role_of(series.metric, series.unit)
+        if role is not None:
+            at_rest = reference.get((series.service, series.metric, series.instance))
+            findings.append(_judge(recording, series, role, at_rest))
+    found = [finding for finding in findings if finding is not None]
+    return sorted(found, key=lambda f: (-f.size, f.service, f.metric or ""))
+
+
+def _judge(recording: Recording, series: Series, role: Role, at_rest: Series | None) -> Finding | None:
+    if role.name in EXHAUSTIBLE:
+        return _exhaustion(series, EXHAUSTIBLE[role.name])
+    rule = UNBOUNDED.get(role.name) if role.scale == 1.0 else None
+    rule = rule or RULES.get(role.name)
+    if rule is None:
+        return None
+    move = moved(series, role.scale, rule, recording.alert.onset, at_rest.values if at_rest else ())
+    return _moved_finding(series, role, rule, move) if move else None
+
+
+def _exhaustion(series: Series, kind: str) -> Finding | None:
+    """A free amount that shrank to less than half within the window and did not come back."""
+    if len(series.values) < ENOUGH or series.values[0] <= 0:
+        return None
+    start, end = series.values[0], median(series.values[-3:])
+    lost = (start - end) / start
+    if lost < LOST_SHARE:
+        return None
+    begun = (1.0 - BEGUN_SHARE) * start
+    return Finding(
+        detector="resources",
+        signal="metrics",
+        service=series.service,
+        kind=kind,
+        size=NOTICEABLE * lost / LOST_SHARE,
+        text=f"{series.metric} of {series.service} fell from {start:.4g} to {end:.4g} {series.unit}, {lost:.0%} of what was free.",
+        figures={
+            "usual": start,
+            "incident": end,
+            "lost": lost,
+            "lost_percent": 100 * lost,
+            "unit": series.unit,
+        },
+        onset=next(time for time, value in zip(series.times, series.values, strict=True) if value < begun),
+        metric=series.metric,
+    )
+
+
+def _moved_finding(series: Series, role: Role, rule: Rule, move: Move) -> Finding:
+    usual, incident = move.usual / role.scale, move.incident / role.scale
+    return Finding(
+        detector="resources",
+        signal="metrics",
+        service=series.service,
+        kind=rule.kind,
+        size=move.score,
+        text=(
+            f"{series.metric} of {series.service} went from {usual:.4g} to {incident:.4g} {series.unit}, "
+            f"{move.score:.1f} times its usual spread."
+        ),
+        figures={"usual": usual, "incident": incident, "score": move.score, "unit": series.unit},
+        onset=move.onset,
+        direction="victim" if rule.symptom or move.incident < rule.harmful else "cause",
+        metric=series.metric,
+    )

@@ -1,0 +1,56 @@
+"""How strongly findings speak: sizes of different detectors brought to one scale and joined."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+
+from opsleuth.analysis.kinds import SYMPTOMS, unexplained
+from opsleuth.analysis.records import Finding
+
+# The size at which a finding is worth half of what an overwhelming one is: just noticeable (three spreads).
+HALF = 3.0
+# "It is slow" and "it fails" are what any fault looks like; "its CPU is full" names one.
+SYMPTOM_WEIGHT = 0.7
+# Another kind on the same service is weighed beside the strongest if it is at least half as strong.
+COMPARABLE = 0.5
+
+
+def strengths(findings: Iterable[Finding]) -> dict[int, float]:
+    """Strength in (0, 1) of each cause finding by its place in `findings`.
+
+    Size against `HALF`, times size against the largest of the same detector: among many that deviate, the one
+    that deviates most is meant.
+    """
+    causes = [(place, f) for place, f in enumerate(findings) if f.direction == "cause" and f.size > 0]
+    peaks: dict[str, float] = defaultdict(float)
+    for _, finding in causes:
+        peaks[finding.detector] = max(peaks[finding.detector], finding.size)
+    return {place: _strength(finding, peaks[finding.detector]) for place, finding in causes}
+
+
+def _strength(finding: Finding, peak: float) -> float:
+    weight = SYMPTOM_WEIGHT if finding.kind in SYMPTOMS else 1.0
+    return weight * finding.size / (finding.size + HALF) * finding.size / peak
+
+
+def joined(parts: Iterable[tuple[Finding, float]]) -> float:
+    """Noisy-or over detectors, each with its strongest finding: what two see counts for more, never over 1."""
+    best: dict[str, float] = defaultdict(float)
+    for finding, strength in parts:
+        best[finding.detector] = max(best[finding.detector], strength)
+    return 1.0 - prod(1.0 - strength for strength in best.values())
+
+
+def by_kind(parts: Sequence[tuple[Finding, float]]) -> dict[str, float]:
+    """Joined strength per kind, strongest first."""
+    kinds: dict[str, list[tuple[Finding, float]]] = defaultdict(list)
+    for finding, strength in parts:
+        kinds[finding.kind].append((finding, strength))
+    scores = {kind: joined(group) for kind, group in kinds.items()}
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+
+
+def leading_kinds(scores: Mapping[str, float]) -> list[str]:
+    """Kinds that no other comparably strong kind on the same service explains, strongest first."""
+    top = max(scores.values(), default=0.0)
+    return unexplained([kind for kind, score in scores.items() if score >= COMPARABLE * top])
