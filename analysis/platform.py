@@ -1,0 +1,376 @@
+"""What the platform itself reports: events, and the states of pods, jobs, nodes, controllers and deliveries.
+
+A finding of size 0 says that something that was looked at is as it should be, or that a reported trouble is
+over; it is evidence for `healthy`. Sizes above 0 are the weights of `wording`: 3 where the platform names the
+cause, 2 where it tells what it did about it, 1 where it only shows that something suffers, less where the
+trouble is older than the incident and is not what the alert is about.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from opsleuth.analysis import delivery, describe, wording, workloads
+from opsleuth.analysis.owners import CONTROLLERS, Owners, owners
+from opsleuth.analysis.records import Finding, PlatformEvent, Recording
+from opsleuth.analysis.wording import ACTS, NAMES_CAUSE, SHOWS
+from opsleuth.analysis.workloads import Workload
+
+# The platform's own reason words, as events and container states carry them.
+REASONS: Mapping[str, tuple[str, float]] = {
+    "OOMKilled": ("out_of_memory", NAMES_CAUSE),
+    "OOMKilling": ("out_of_memory", NAMES_CAUSE),
+    "SystemOOM": ("out_of_memory", NAMES_CAUSE),
+    "oom-kill": ("out_of_memory", NAMES_CAUSE),
+    "ErrImagePull": ("image_pull", NAMES_CAUSE),
+    "ImagePullBackOff": ("image_pull", NAMES_CAUSE),
+    "ErrImageNeverPull": ("image_pull", NAMES_CAUSE),
+    "InvalidImageName": ("image_pull", NAMES_CAUSE),
+    "FailedScheduling": ("scheduling", NAMES_CAUSE),
+    "Unschedulable": ("scheduling", NAMES_CAUSE),
+    "CreateContainerConfigError": ("config", NAMES_CAUSE),
+    "CreateContainerError": ("config", NAMES_CAUSE),
+    "RunContainerError": ("config", NAMES_CAUSE),
+    "ContainerCannotRun": ("config", NAMES_CAUSE),
+    "StartError": ("config", NAMES_CAUSE),
+    "FailedMount": ("config", ACTS),
+    "FailedAttachVolume": ("disk", ACTS),
+    "FailedCreate": ("config", ACTS),
+    "FailedCreatePodSandBox": ("network_loss", ACTS),
+    "NetworkNotReady": ("network_loss", ACTS),
+    "CrashLoopBackOff": ("crash", ACTS),
+    "BackOff": ("crash", ACTS),
+    "BackoffLimitExceeded": ("crash", ACTS),
+    "DeadlineExceeded": ("crash", ACTS),
+    "Error": ("crash", ACTS),
+    "Failed": ("crash", SHOWS),
+    "Evicted": ("memory", ACTS),
+    "Unhealthy": ("probe", ACTS),
+    "FreeDiskSpaceFailed": ("storage_full", NAMES_CAUSE),
+    "NodeHasDiskPressure": ("storage_full", NAMES_CAUSE),
+    "NodeHasInsufficientMemory": ("memory", NAMES_CAUSE),
+    "NodeNotReady": ("crash", ACTS),
+    "NodeLost": ("crash", ACTS),
+    "ProgressDeadlineExceeded": ("deploy", SHOWS),
+}
+# Conditions of nodes that are troubles when True.
+_PRESSURES: Mapping[str, str] = {
+    "MemoryPressure": "memory",
+    "DiskPressure": "storage_full",
+    "PIDPressure": "quota",
+    "NetworkUnavailable": "network_loss",
+}
+# Normal events that undo the trouble of a kind, or a reason, on the same object.
+_UNDOES: Mapping[str, str] = {
+    "Scheduled": "scheduling",
+    "Pulled": "image_pull",
+    "SuccessfulCreate": "FailedCreate",
+    "SuccessfulAttachVolume": "FailedAttachVolume",
+    "NodeReady": "NodeNotReady",
+    "NodeHasSufficientMemory": "memory",
+    "NodeHasNoDiskPressure": "storage_full",
+}
+_NEVER = float("-inf")
+# A load that an event states without a reason for it.
+_LOADS = frozenset({"cpu", "memory", "latency"})
+_DONE = frozenset({"Completed", "Succeeded", "Complete"})
+# The kubelet takes a container back into good standing after ten minutes without a crash.
+_STEADY_SECONDS = 600.0
+# Restarts from which a container that happens to be up counts as flapping: the first back-off is over by then.
+_FLAPPING = 3
+# Trouble that began before the window and is not what the alert is about is the usual state of its neighbour.
+_CHRONIC = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One trouble of one object: kind, weight, the words and figures it rests on, when it began and was last seen."""
+
+    service: str
+    subject: str
+    kind: str
+    weight: float
+    words: str
+    signal: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    onset: float | None = None
+    seen: float | None = None
+    over: bool = False
+    victim: bool = False
+
+
+def find(recording: Recording) -> list[Finding]:
+    """Findings from events and object states, strongest first; size 0 for what is in order (again)."""
+    known = owners(recording)
+    states = [state for state in map(workloads.read, recording.objects or ()) if state is not None]
+    troubles = [
+        *_state_troubles(states, known),
+        *_event_troubles(recording, known, states),
+        *_split_rollouts(states, known),
+        *_failed_deliveries(recording),
+    ]
+    judged = [_in_view_of_alert(trouble, recording) for trouble in troubles]
+    findings = [*_strongest(judged), *_in_order(states, known, judged, recording)]
+    return sorted(findings, key=lambda f: (-f.size, f.service, f.kind, f.signal, f.text))
+
+
+# --- states ------------------------------------------------------------------------------------------------
+
+
+def diagnose(state: Workload) -> tuple[str, float, str] | None:
+    """What is wrong with one workload or node now as (kind, weight, words); None if nothing is."""
+    if state.kind.lower() == "node":
+        return _diagnose_node(state)
+    status = state.status.rpartition(":")[2]  # `Init:CrashLoopBackOff`
+    if status in _DONE or (state.reasons and set(state.reasons) <= _DONE):
+        return None
+    if _is_up(state):
+        return _diagnose_past(state)
+    said = [status, *state.reasons, *state.past, *(c.reason for c in state.conditions if c.status == "False")]
+    candidates = [(*REASONS[word], word) for word in said if word in REASONS]
+    texts = [*state.messages, *(c.message for c in state.conditions if c.status == "False")]
+    candidates += [(m.kind, m.weight, m.quote) for m in map(wording.read, texts) if m]
+    return max(candidates, key=lambda c: c[1]) if candidates else _diagnose_silent(state, status)
+
+
+def _is_up(state: Workload) -> bool:
+    return state.desired is not None and state.ready is not None and state.ready >= state.desired
+
+
+def _diagnose_past(state: Workload) -> tuple[str, float, str] | None:
+    """A container that is up just now, but was down a moment ago or keeps coming back."""
+    recent = state.up_seconds is not None and state.up_seconds < _STEADY_SECONDS
+    ended = [(*REASONS[word], word) for word in state.past if word in REASONS]
+    if not recent or not (ended or (state.restarts or 0) >= _FLAPPING):
+        return None
+    return max(ended, key=lambda c: c[1]) if ended else ("crash", ACTS, "restarts again and again")
+
+
+def _diagnose_silent(state: Workload, status: str) -> tuple[str, float, str] | None:
+    """A workload that is not up and of which the platform gives no reason."""
+    if status == "Pending" and state.placed is False:
+        return "scheduling", NAMES_CAUSE, "Pending, no node assigned"
+    if state.desired is None or state.ready is None or state.ready >= state.desired:
+        return None
+    return ("probe", SHOWS, "runs but is not ready") if status == "Running" else ("other", SHOWS, "is not ready")
+
+
+def _diagnose_node(state: Workload) -> tuple[str, float, str] | None:
+    for condition in state.conditions:
+        if condition.status == "True" and condition.type in _PRESSURES:
+            return _PRESSURES[condition.type], NAMES_CAUSE, condition.type
+        if condition.type == "Ready" and condition.status in {"False", "Unknown"}:
+            return "crash", ACTS, "node is not ready"
+    return ("crash", ACTS, "node is not ready") if "NotReady" in state.status.split(",") else None
+
+
+def _state_troubles(states: Iterable[Workload], known: Owners) -> Iterator[Trouble]:
+    for state in states:
+        if (found := diagnose(state)) is None:
+            continue
+        kind, weight, words = found
+        yield Trouble(
+            service=known.of(state.name, state.kind),
+            subject=f"{state.kind} {state.name}",
+            kind=kind,
+            weight=weight,
+            words=words,
+            signal="objects",
+            figures=_figures(state),
+            onset=None if state.read_at is None or state.age_seconds is None else state.read_at - state.age_seconds,
+            # A controller only counts what its pods do.
+            victim=kind == "other",
+        )
+
+
+def _figures(state: Workload) -> dict[str, Any]:
+    named = {
+        "restarts": state.restarts or None,
+        "exit_code": state.exit_code,
+        "ready": state.ready,
+        "desired": state.desired,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _split_rollouts(states: Iterable[Workload], known: Owners) -> Iterator[Trouble]:
+    """Services whose newer template fails in every pod while an older template's pods are all up."""
+    templates: dict[str, dict[str, list[Workload]]] = defaultdict(lambda: defaultdict(list))
+    for state in states:
+        if state.kind.lower() == "pod" and state.age_seconds is not None:
+            templates[known.of(state.name, state.kind)][state.name.rpartition("-")[0]].append(state)
+    for service, by_template in sorted(templates.items()):
+        failing = [pods for pods in by_template.values() if all(map(diagnose, pods))]
+        steady = [pods for pods in by_template.values() if not any(map(diagnose, pods))]
+        for new in failing:
+            older = [pod for pods in steady for pod in pods if _age(pod) > max(map(_age, new))]
+            if older:
+                yield _split_rollout(service, new, older)
+
+
+def _age(pod: Workload) -> float:
+    return pod.age_seconds or 0.0
+
+
+def _split_rollout(service: str, new: Sequence[Workload], older: Sequence[Workload]) -> Trouble:
+    read_at = new[0].read_at
+    return Trouble(
+        service=service,
+        subject=f"Rollout of {service}",
+        kind="deploy",
+        weight=NAMES_CAUSE,
+        words=f"all {len(new)} pods of the newer revision fail, all {len(older)} of the older one are up",
+        signal="objects",
+        figures={"failing": len(new), "up": len(older)},
+        onset=None if read_at is None else read_at - max(map(_age, new)),
+    )
+
+
+def _failed_deliveries(recording: Recording) -> Iterator[Trouble]:
+    for state in recording.objects or ():
+        found = delivery.read(state)
+        if found is None or not found.failed:
+            continue
+        meaning = wording.read(found.message)
+        yield Trouble(
+            service=found.name,
+            subject=f"Delivery of {found.name}",
+            kind=meaning.kind if meaning else "deploy",
+            weight=NAMES_CAUSE if found.message else ACTS,
+            words=found.summary,
+            signal="objects",
+            onset=None,
+        )
+
+
+# --- events ------------------------------------------------------------------------------------------------
+
+
+def _events(recording: Recording) -> Iterator[PlatformEvent]:
+    """The recorded events, and those that only the description of an object lists."""
+    told = {event.object.rpartition("/")[2] for event in recording.events or ()}
+    yield from recording.events or ()
+    for state in recording.objects or ():
+        if isinstance(state.status, str) and state.time is not None and state.name not in told:
+            yield from describe.events(state.status, f"{state.kind}/{state.name}", state.time)
+
+
+def _event_troubles(recording: Recording, known: Owners, states: Sequence[Workload]) -> Iterator[Trouble]:
+    events = sorted(_events(recording), key=lambda e: (e.object, e.time))
+    closed = {event.object: event.time for event in events if wording.over(event.message)}
+    undone = {(event.object, kind): event.time for event in events if (kind := _UNDOES.get(event.reason))}
+    bad = {state.name for state in states if diagnose(state)}
+    good = {state.name for state in states} - bad
+    standing = {known.of(s.name, s.kind) for s in states} - {known.of(s.name, s.kind) for s in states if s.name in bad}
+    for event in events:
+        if (found := _read_event(event)) is None:
+            continue
+        name, service = event.object.rpartition("/")[2], known.of(event.object)
+        yield replace(
+            found,
+            service=service,
+            over=event.time < recording.window.start
+            or event.time <= closed.get(event.object, _NEVER)
+            or event.time <= undone.get((event.object, found.kind), _NEVER)
+            or event.time <= undone.get((event.object, event.reason), _NEVER)
+            or name in good
+            or (name not in bad and service in standing),
+        )
+
+
+def _read_event(event: PlatformEvent) -> Trouble | None:
+    """What one event tells, from its reason words or its message, whichever is plainer."""
+    named = [] if event.type == "Normal" else [REASONS[r] for r in event.reason.split(", ") if r in REASONS]
+    kind, weight = max(named, key=lambda n: n[1], default=("", 0.0))
+    meaning = wording.read(event.message)
+    if meaning and meaning.weight >= weight:
+        kind, weight = meaning.kind, meaning.weight
+    if not kind:
+        return None
+    count = event.count or 1
+    return Trouble(
+        service="",
+        subject=event.object.replace("/", " "),
+        kind=kind,
+        weight=weight,
+        words=f"{event.reason}: {meaning.quote if meaning else event.message[:160]}",
+        signal="events",
+        figures={"occurrences": count} if count > 1 else {},
+        onset=event.time if event.first_time is None else event.first_time,
+        seen=event.time,
+        victim=kind in _LOADS and weight == SHOWS,
+    )
+
+
+# --- from troubles to findings -----------------------------------------------------------------------------
+
+
+def _in_view_of_alert(trouble: Trouble, recording: Recording) -> Trouble:
+    """Trouble that is older than the window and not what the alert is about is background."""
+    alert = recording.alert
+    about = alert.service is None or trouble.service == alert.service or trouble.service in alert.text
+    old = trouble.onset is not None and trouble.onset < recording.window.start
+    if about or not old:
+        return trouble
+    return replace(trouble, weight=trouble.weight * _CHRONIC, victim=True)
+
+
+def _strongest(troubles: Iterable[Trouble]) -> Iterator[Finding]:
+    """One finding for each service, kind and signal: the plainest trouble, and how many objects share it."""
+    groups: dict[tuple[str, str, str, bool], list[Trouble]] = defaultdict(list)
+    for trouble in troubles:
+        groups[trouble.service, trouble.kind, trouble.signal, trouble.over].append(trouble)
+    for (service, kind, signal, over), group in groups.items():
+        if over and any((service, kind, other, False) in groups for other in ("events", "objects")):
+            continue
+        plainest = max(group, key=lambda t: (t.weight, t.seen or 0.0, t.subject))
+        onset = min((t.onset for t in group if t.onset is not None), default=None)
+        yield _finding(replace(plainest, onset=onset), len({t.subject for t in group}))
+
+
+def _finding(trouble: Trouble, objects: int) -> Finding:
+    figures = {**trouble.figures, "object": trouble.subject, "message": trouble.words}
+    text = f"{trouble.subject}: {trouble.words.rstrip('.')}"
+    text += f"; exit code {figures['exit_code']}" if "exit_code" in figures else ""
+    text += f"; {figures['restarts']} restarts" if "restarts" in figures else ""
+    text += f"; {figures['occurrences']} times" if "occurrences" in figures else ""
+    if objects > 1:
+        figures["objects"] = objects
+        text += f"; {objects} objects in this state"
+    return Finding(
+        detector="platform",
+        signal=trouble.signal,
+        service=trouble.service,
+        kind=trouble.kind,
+        size=0.0 if trouble.over else trouble.weight,
+        text=f"{text}; over by the end of the window." if trouble.over else f"{text}.",
+        figures=figures,
+        onset=trouble.onset,
+        direction="victim" if trouble.victim or trouble.over else "cause",
+    )
+
+
+def _in_order(
+    states: Sequence[Workload], known: Owners, troubles: Iterable[Trouble], recording: Recording
+) -> Iterator[Finding]:
+    """For each service the alert may be about: that all its pods and controllers are as they should be."""
+    troubled = {trouble.service for trouble in troubles if not trouble.over}
+    up: dict[str, list[Workload]] = defaultdict(list)
+    for state in states:
+        if state.kind.lower() in CONTROLLERS | {"pod"}:
+            up[known.of(state.name, state.kind)].append(state)
+    for service, group in sorted(up.items()):
+        if service in troubled or recording.alert.service not in {None, service}:
+            continue
+        ready, desired = (sum(n or 0 for n in column) for column in zip(*((s.ready, s.desired) for s in group), strict=True))
+        yield Finding(
+            detector="platform",
+            signal="objects",
+            service=service,
+            kind="other",
+            size=0.0,
+            text=f"{service} is in order: {len(group)} objects read, {ready} of {desired} replicas and containers ready.",
+            figures={"objects": len(group), "ready": ready, "desired": desired},
+            direction="victim",
+        )
