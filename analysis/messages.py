@@ -19,7 +19,9 @@ from opsleuth.analysis.wording import SHOWS, Meaning
 # Kinds whose message is about the far side, not about who logs it.
 _ABOUT_TARGET = frozenset({"dependency", "connections", "latency", "network_loss"})
 # Kinds that a platform service (kubelet, scheduler, a controller) reports about a workload that it names.
-_ABOUT_WORKLOAD = frozenset({"crash", "image_pull", "scheduling", "out_of_memory", "probe", "quota", "config"})
+_ABOUT_WORKLOAD = frozenset(
+    {"crash", "image_pull", "scheduling", "out_of_memory", "probe", "quota", "config"}
+)
 
 
 @dataclass(slots=True)

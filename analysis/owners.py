@@ -35,7 +35,9 @@ class Owners:
         known = self._longest(bare) or self.pods.get(bare)
         if known:
             return known
-        return _SUFFIX.sub("", bare) if kind == "pod" else _HASH.sub("", bare) if kind == "replicaset" else bare
+        return (
+            _SUFFIX.sub("", bare) if kind == "pod" else _HASH.sub("", bare) if kind == "replicaset" else bare
+        )
 
     def mentioned(self, text: str) -> str | None:
         """The service that the words of `text` name, if it is exactly one."""

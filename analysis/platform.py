@@ -1,11 +1,12 @@
 """What the platform itself reports: events, and the states of pods, jobs, nodes, controllers and deliveries.
 
-A finding of size 0 says that something that was looked at is as it should be, or that a reported trouble is
-over; it is evidence for `healthy`. Sizes above 0 are the weights of `wording`: 3 where the platform names the
+A finding of size 0 says that a reported trouble is over; one of direction `healthy` that what the alert is about
+is as it should be. Other sizes are the weights of `wording`: 3 where the platform names the
 cause, 2 where it tells what it did about it, 1 where it only shows that something suffers, less where the
 trouble is older than the incident and is not what the alert is about.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -72,6 +73,8 @@ _UNDOES: Mapping[str, str] = {
     "NodeHasNoDiskPressure": "storage_full",
 }
 _NEVER = float("-inf")
+# Complaints that a ready replica does not answer.
+_PERFORMANCE = re.compile(r"\b(slow\w*|laten\w+|error\w*|time-?outs?|fail\w*|5xx)\b", re.IGNORECASE)
 # A load that an event states without a reason for it.
 _LOADS = frozenset({"cpu", "memory", "latency"})
 _DONE = frozenset({"Completed", "Succeeded", "Complete"})
@@ -153,7 +156,9 @@ def _diagnose_silent(state: Workload, status: str) -> tuple[str, float, str] | N
         return "scheduling", NAMES_CAUSE, "Pending, no node assigned"
     if state.desired is None or state.ready is None or state.ready >= state.desired:
         return None
-    return ("probe", SHOWS, "runs but is not ready") if status == "Running" else ("other", SHOWS, "is not ready")
+    return (
+        ("probe", SHOWS, "runs but is not ready") if status == "Running" else ("other", SHOWS, "is not ready")
+    )
 
 
 def _diagnose_node(state: Workload) -> tuple[str, float, str] | None:
@@ -178,7 +183,9 @@ def _state_troubles(states: Iterable[Workload], known: Owners) -> Iterator[Troub
             words=words,
             signal="objects",
             figures=_figures(state),
-            onset=None if state.read_at is None or state.age_seconds is None else state.read_at - state.age_seconds,
+            onset=None
+            if state.read_at is None or state.age_seconds is None
+            else state.read_at - state.age_seconds,
             # A controller only counts what its pods do.
             victim=kind == "other",
         )
@@ -262,7 +269,9 @@ def _event_troubles(recording: Recording, known: Owners, states: Sequence[Worklo
     undone = {(event.object, kind): event.time for event in events if (kind := _UNDOES.get(event.reason))}
     bad = {state.name for state in states if diagnose(state)}
     good = {state.name for state in states} - bad
-    standing = {known.of(s.name, s.kind) for s in states} - {known.of(s.name, s.kind) for s in states if s.name in bad}
+    standing = {known.of(s.name, s.kind) for s in states} - {
+        known.of(s.name, s.kind) for s in states if s.name in bad
+    }
     for event in events:
         if (found := _read_event(event)) is None:
             continue
@@ -321,7 +330,7 @@ def _strongest(troubles: Iterable[Trouble]) -> Iterator[Finding]:
     groups: dict[tuple[str, str, str, bool], list[Trouble]] = defaultdict(list)
     for trouble in troubles:
         groups[trouble.service, trouble.kind, trouble.signal, trouble.over].append(trouble)
-    for (service, kind, signal, over), group in groups.items():
+    for (service, kind, _, over), group in groups.items():
         if over and any((service, kind, other, False) in groups for other in ("events", "objects")):
             continue
         plainest = max(group, key=lambda t: (t.weight, t.seen or 0.0, t.subject))
@@ -355,22 +364,26 @@ def _in_order(
     states: Sequence[Workload], known: Owners, troubles: Iterable[Trouble], recording: Recording
 ) -> Iterator[Finding]:
     """For each service the alert may be about: that all its pods and controllers are as they should be."""
+    alert = recording.alert
+    complains_of_state = alert.metric is None and not _PERFORMANCE.search(alert.text)
     troubled = {trouble.service for trouble in troubles if not trouble.over}
     up: dict[str, list[Workload]] = defaultdict(list)
     for state in states:
         if state.kind.lower() in CONTROLLERS | {"pod"}:
             up[known.of(state.name, state.kind)].append(state)
     for service, group in sorted(up.items()):
-        if service in troubled or recording.alert.service not in {None, service}:
+        if service in troubled or alert.service not in {None, service}:
             continue
-        ready, desired = (sum(n or 0 for n in column) for column in zip(*((s.ready, s.desired) for s in group), strict=True))
+        ready, desired = (
+            sum(n or 0 for n in column) for column in zip(*((s.ready, s.desired) for s in group), strict=True)
+        )
         yield Finding(
             detector="platform",
             signal="objects",
             service=service,
             kind="other",
-            size=0.0,
+            size=1.0 if complains_of_state else 0.0,
             text=f"{service} is in order: {len(group)} objects read, {ready} of {desired} replicas and containers ready.",
             figures={"objects": len(group), "ready": ready, "desired": desired},
-            direction="victim",
+            direction="healthy" if complains_of_state else "victim",
         )

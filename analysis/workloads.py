@@ -132,7 +132,13 @@ def _from_document(state: ObjectState, status: Mapping[str, Any]) -> Workload:
 
 
 def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for name in ("initContainerStatuses", "init_containers", "containers", "containerStatuses", "container_statuses"):
+    for name in (
+        "initContainerStatuses",
+        "init_containers",
+        "containers",
+        "containerStatuses",
+        "container_statuses",
+    ):
         yield from (entry for entry in status.get(name) or () if isinstance(entry, Mapping))
 
 
@@ -177,7 +183,10 @@ def _conditions(status: Mapping[str, Any]) -> Iterator[Condition]:
     for row in status.get("conditions") or ():
         if isinstance(row, Mapping) and row.get("type"):
             yield Condition(
-                str(row["type"]), str(row.get("status", "")), str(row.get("reason") or ""), str(row.get("message") or "")
+                str(row["type"]),
+                str(row.get("status", "")),
+                str(row.get("reason") or ""),
+                str(row.get("message") or ""),
             )
     for name in ("memory_pressure", "disk_pressure", "pid_pressure"):
         if name in status:
@@ -197,7 +206,10 @@ def _from_text(state: ObjectState, text: str) -> Workload | None:
 
 
 def _from_describe(state: ObjectState, text: str, top: Mapping[str, str]) -> Workload:
-    places = {what: int(number) for number, what in _PLACES.findall(top.get("Replicas", "") + top.get("Pods Statuses", ""))}
+    places = {
+        what: int(number)
+        for number, what in _PLACES.findall(top.get("Replicas", "") + top.get("Pods Statuses", ""))
+    }
     containers = _described_containers(text)
     facts = Workload(
         kind=state.kind,
