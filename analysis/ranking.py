@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, takewhile
 
-from opsleuth.analysis import calm, harm, messages, platform, resources
+from opsleuth.analysis import calm, edges, harm, logdiff, losses, messages, operations, platform, resources
 from opsleuth.analysis.kinds import SYMPTOMS
 from opsleuth.analysis.records import Finding, Ranking, Recording, Suspect
 from opsleuth.analysis.scoring import by_kind, joined, leading_kinds, strengths
@@ -14,7 +14,17 @@ from opsleuth.analysis.topology import callees_of, distances, path
 
 Detector = Callable[[Recording], list[Finding]]
 
-DETECTORS: tuple[Detector, ...] = (harm.find, resources.find, calm.find, platform.find, messages.find)
+DETECTORS: tuple[Detector, ...] = (
+    harm.find,
+    resources.find,
+    calm.find,
+    platform.find,
+    messages.find,
+    edges.find,
+    operations.find,
+    losses.find,
+    logdiff.find,
+)
 
 # A caller whose own evidence is a symptom is explained by a callee that is at least half as suspect.
 EXPLAINS = 0.5

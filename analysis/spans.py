@@ -1,0 +1,169 @@
+"""Spans summed up by operation, from rows that came summed up or from the spans themselves."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from opsleuth.analysis.records import EdgeLatency, Recording, SpanStat, TraceSpan
+from opsleuth.analysis.windows import BASELINE, arrange, place
+
+# Milliseconds that a call in one data centre varies by itself, and the share of a whole request that somebody
+# who waits for it would notice.
+FLOOR_MS = 1.0
+NOTICED = 0.05
+
+Key = tuple[str, str]
+WindowOf = Callable[[TraceSpan], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A span, its parent and its children, as far as they were recorded."""
+
+    span: TraceSpan
+    parent: TraceSpan | None
+    children: Sequence[TraceSpan]
+
+    @property
+    def self_ms(self) -> float:
+        """Milliseconds of the span in which no child of its was running."""
+        begin, end = self.span.start, self.span.start + self.span.duration_ms / 1000
+        busy, reached = 0.0, begin
+        for child in sorted(self.children, key=lambda child: child.start):
+            last = min(end, child.start + child.duration_ms / 1000)
+            busy += max(0.0, last - max(reached, child.start))
+            reached = max(reached, last)
+        return max(0.0, self.span.duration_ms - 1000 * busy)
+
+    @property
+    def only_remote_child(self) -> TraceSpan | None:
+        """The server's span, where this one is the client's side of one call to another service."""
+        if len(self.children) == 1 and self.children[0].service != self.span.service:
+            return self.children[0]
+        return None
+
+
+def families(spans: Iterable[TraceSpan]) -> list[Family]:
+    """Each span with its relatives in the same trace. A repeated span counts once."""
+    known = {(span.trace_id, span.span_id): span for span in spans}
+    children: dict[Key, list[TraceSpan]] = defaultdict(list)
+    for span in known.values():
+        if span.parent_id and span.parent_id != span.span_id:
+            children[span.trace_id, span.parent_id].append(span)
+    return [
+        Family(
+            span,
+            known.get((trace, span.parent_id)) if span.parent_id else None,
+            children.get((trace, own), ()),
+        )
+        for (trace, own), span in known.items()
+    ]
+
+
+def sum_up(members: Sequence[Family], window_of: WindowOf) -> list[SpanStat]:
+    """Counts, medians and self times of each operation in each window."""
+    groups: dict[tuple[str, str, str], list[Family]] = defaultdict(list)
+    traces: dict[str, set[str]] = defaultdict(set)
+    for member in members:
+        window = window_of(member.span)
+        groups[window, member.span.service, member.span.operation].append(member)
+        traces[window].add(member.span.trace_id)
+    return [_stat(key, group, len(traces[key[0]])) for key, group in sorted(groups.items())]
+
+
+def _stat(key: tuple[str, str, str], group: Sequence[Family], traces: int) -> SpanStat:
+    own = [member.self_ms for member in group]
+    return SpanStat(
+        window=key[0],
+        service=key[1],
+        operation=key[2],
+        count=len(group),
+        traces_in_window=traces,
+        duration_ms_p50=median(member.span.duration_ms for member in group),
+        self_ms_p50=median(own),
+        self_ms_mean=fmean(own),
+        children_mean=fmean(len(member.children) for member in group),
+    )
+
+
+def gaps(members: Sequence[Family], window_of: WindowOf) -> list[EdgeLatency]:
+    """Client span minus server span of every call that has both, by pair of services and window."""
+    groups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for member in members:
+        server = member.only_remote_child
+        if server is not None:
+            pair = window_of(member.span), member.span.service, server.service
+            groups[pair].append(member.span.duration_ms - server.duration_ms)
+    return [
+        EdgeLatency(*key, count=len(group), network_gap_ms_p50=median(group))
+        for key, group in sorted(groups.items())
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Sums over the spans of a recording.
+
+    `parents` holds, for each (service, operation), the operations of the same service that it was seen under
+    (None: called from outside). `clients` are operations that wait for another service's span. `request_ms` is
+    what a request usually takes, all own times of a trace together (0 if unknown).
+    """
+
+    stats: Sequence[SpanStat]
+    edges: Sequence[EdgeLatency]
+    parents: Mapping[Key, frozenset[str | None]]
+    clients: frozenset[Key]
+    request_ms: float
+
+    @property
+    def floor_ms(self) -> float:
+        """Milliseconds a call must gain before anybody who waits for the request would notice."""
+        return max(FLOOR_MS, NOTICED * self.request_ms)
+
+
+def request_ms(stats: Sequence[SpanStat], onset: float | None) -> float:
+    """Own time of all operations per trace in the reference, milliseconds; 0 where the rows do not tell."""
+    usual = arrange((stat.window for stat in stats), onset).reference
+    rows = [stat for stat in stats if stat.window in usual and stat.traces_in_window]
+    traces = {stat.window: stat.traces_in_window or 0 for stat in rows}
+    spent = sum((stat.self_ms_p50 or 0.0) * stat.count for stat in rows)
+    return spent / sum(traces.values()) if traces else 0.0
+
+
+def traffic(recording: Recording) -> Traffic:
+    """Sums as recorded over all traces where there are such, else over the spans at hand."""
+    members = _members(recording)
+    own = [member for member, _ in members]
+    windows = {(member.span.trace_id, member.span.span_id): window for member, window in members}
+
+    def window_of(span: TraceSpan) -> str:
+        return windows[span.trace_id, span.span_id]
+
+    stats = recording.span_stats if recording.span_stats is not None else sum_up(own, window_of)
+    edges = recording.edges if recording.edges is not None else gaps(own, window_of)
+    parents: dict[Key, set[str | None]] = defaultdict(set)
+    clients: set[Key] = set()
+    for member in own:
+        span, parent = member.span, member.parent
+        inside = parent is not None and parent.service == span.service
+        parents[span.service, span.operation].add(parent.operation if parent and inside else None)
+        if any(child.service != span.service for child in member.children):
+            clients.add((span.service, span.operation))
+    return Traffic(
+        stats,
+        edges,
+        {key: frozenset(names) for key, names in parents.items()},
+        frozenset(clients),
+        request_ms(stats, recording.alert.onset),
+    )
+
+
+def _members(recording: Recording) -> list[tuple[Family, str]]:
+    onset = recording.alert.onset
+    start = onset if onset is not None else recording.window.start
+    usual = families(recording.spans_baseline or ())
+    current = families(recording.spans or ())
+    return [(member, BASELINE) for member in usual] + [
+        (member, place(member.span.start, start)) for member in current
+    ]
