@@ -1,0 +1,62 @@
+"""What people or pipelines changed shortly before the onset.
+
+A change by itself is no trouble. It becomes a suspect where its service also shows trouble, and the more so the
+shorter before the onset it was.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from opsleuth.analysis.records import Change, Finding, Recording
+
+_KINDS: Mapping[str, str] = {
+    "deploy": "deploy",
+    "rollback": "deploy",
+    "migration": "deploy",
+    "config": "config",
+    "flag": "config",
+    "scale": "config",
+}
+# Onsets are known to one sample of the monitor that saw them.
+_SAMPLE_SECONDS = 60.0
+# Size at the onset itself, and the time after which half of it is left: changes that break something mostly do so
+# within the hour, by their first traffic.
+_AT_ONCE = 6.0
+_HALF_SECONDS = 1800.0
+
+
+def find(recording: Recording) -> list[Finding]:
+    """One finding for each service and kind: the last change before the onset; size falls with its distance."""
+    onset = recording.alert.onset if recording.alert.onset is not None else recording.window.end
+    last: dict[tuple[str, str], Change] = {}
+    for change in sorted(recording.changes or (), key=lambda c: (c.time, c.summary)):
+        if change.time <= onset + _SAMPLE_SECONDS:
+            last[change.service, _KINDS.get(change.kind, "deploy")] = change
+    findings = [_finding(change, kind, onset) for (_, kind), change in last.items()]
+    return sorted(findings, key=lambda f: (-f.size, f.service, f.kind))
+
+
+def supported(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings without those changes whose service shows no trouble otherwise."""
+    troubled = {
+        f.service for f in findings if f.signal != "changes" and f.direction != "healthy" and f.size > 0.0
+    }
+    return [f for f in findings if f.signal != "changes" or f.service in troubled]
+
+
+def _finding(change: Change, kind: str, onset: float) -> Finding:
+    ahead = max(onset - change.time, 0.0)
+    minutes = round(ahead / 60.0)
+    version = f" {change.version}" if change.version else ""
+    figures = {"minutes_before_onset": minutes, "change": change.kind, "summary": change.summary}
+    if change.version:
+        figures["version"] = change.version
+    return Finding(
+        detector="changes",
+        signal="changes",
+        service=change.service,
+        kind=kind,
+        size=_AT_ONCE / (1.0 + ahead / _HALF_SECONDS),
+        text=f"{change.kind}{version} of {change.service} {minutes} min before the onset: {change.summary}",
+        figures=figures,
+        onset=change.time,
+    )
