@@ -6,7 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, takewhile
 
-from opsleuth.analysis import calm, edges, harm, logdiff, losses, messages, operations, platform, resources
+from opsleuth.analysis import (
+    calm,
+    changes,
+    edges,
+    harm,
+    logdiff,
+    losses,
+    messages,
+    operations,
+    platform,
+    resources,
+    statements,
+)
 from opsleuth.analysis.kinds import SYMPTOMS
 from opsleuth.analysis.records import Finding, Ranking, Recording, Suspect
 from opsleuth.analysis.scoring import by_kind, joined, leading_kinds, strengths
@@ -24,6 +36,8 @@ DETECTORS: tuple[Detector, ...] = (
     operations.find,
     losses.find,
     logdiff.find,
+    statements.find,
+    changes.find,
 )
 
 # A caller whose own evidence is a symptom is explained by a callee that is at least half as suspect.
@@ -42,6 +56,7 @@ def detect(recording: Recording) -> list[Finding]:
 
 def rank(recording: Recording, findings: Sequence[Finding]) -> Ranking:
     """Suspects by how strongly the findings point at them, and what that means for the incident as a whole."""
+    findings = changes.supported(findings)
     suspects = _explained(recording, _suspects(findings))
     believable = [suspect for suspect in suspects if suspect.score >= BELIEVABLE]
     causes = _causes(believable)
