@@ -15,11 +15,11 @@ nothing: that its caller began to call it is the caller's change.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
+from statistics import fmean, median, pvariance
 
 from opsleuth.analysis.records import Finding, Recording
-from opsleuth.analysis.robust import Usual, usual
+from opsleuth.analysis.robust import Usual, quantile, usual
 from opsleuth.analysis.roles import role_of
 from opsleuth.analysis.topology import callees_of, distances
 from opsleuth.analysis.traffic import Sample, Traffic, split_at, traffic_of
@@ -29,8 +29,8 @@ LATENCY_FLOOR_SHARE = 0.05
 LATENCY_FLOOR_SECONDS = 1e-4
 # A harm must stand out by so many of its usual fluctuations (three: one false alarm in some hundred).
 NOTICEABLE = 3.0
-# What users see is the sum of many parts; it needs to move less to be believed than one part of it.
-ENTRY_NOTICEABLE = 2.0
+# So many samples at rest have a spread of their own.
+ENOUGH = 4
 # A service is a cause if the smaller half of its harm is inherited.
 OWN_SHARE = 0.5
 
@@ -43,7 +43,8 @@ class Harm:
 
     `total`, of it `own` (not explained by callees) and `noise` (the usual fluctuation) are request-seconds or
     failed requests; `usual` and `incident` the level per request (seconds, or a share), over `requests` requests;
-    `onset` is the first period that stands out.
+    `extra` the harm of each recorded period by its time; `onset` the first period that stands out; `peak` by how
+    many fluctuations the worse quarter of the periods stands out.
     """
 
     service: str
@@ -54,50 +55,60 @@ class Harm:
     usual: float
     incident: float
     requests: float
+    extra: Mapping[float, float]
     onset: float | None
+    peak: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Samples of one service: those of the incident, and one list per reference at rest."""
+class Stretch:
+    """Samples of one service: those of the incident (of `periods` in all), and one list per reference at rest."""
 
     traffic: Traffic
     incident: Sequence[Sample]
     rest: Sequence[Sequence[Sample]]
+    periods: int
 
 
 def find(recording: Recording) -> list[Finding]:
     """Findings about extra waiting and extra failures of the services that the alerting one reaches."""
-    stretches = _stretches(recording)
+    parts = stretches(recording)
     findings: list[Finding] = []
     for respect, measure in (("waiting", waiting), ("failures", failures)):
-        harms = own_harm(
-            recording, {name: h for name, s in stretches.items() if (h := measure(s)) is not None}
-        )
         if _about(recording) in (respect, None):
-            findings += _findings(recording, respect, harms)
+            harms = {name: harm for name, part in parts.items() if (harm := measure(part)) is not None}
+            findings += _findings(recording, respect, own_harm(recording, harms))
     return findings
 
 
-def _stretches(recording: Recording) -> dict[str, _Stretch]:
+def stretches(recording: Recording) -> dict[str, Stretch]:
+    """What there is to compare for each service with traffic metrics."""
     reference = traffic_of(recording.metrics_baseline)
+    split = {
+        service: (traffic, *split_at(traffic, recording.alert.onset, recording))
+        for service, traffic in traffic_of(recording.metrics).items()
+    }
+    periods = max((len(incident) for _, _, incident in split.values()), default=0)
     found = {}
-    for service, traffic in traffic_of(recording.metrics).items():
-        before, incident = split_at(traffic, recording.alert.onset, recording)
+    for service, (traffic, before, incident) in split.items():
         at_rest = reference[service].samples if service in reference else []
-        found[service] = _Stretch(traffic, incident, [rest for rest in (before, at_rest) if rest])
+        found[service] = Stretch(traffic, incident, [rest for rest in (before, at_rest) if rest], periods)
     return found
 
 
-def waiting(stretch: _Stretch) -> Harm | None:
+def _noise(rests: Sequence[Usual]) -> float:
+    """The widest spread of the references that have enough samples to tell; of all if none has."""
+    return max([rest.spread for rest in rests if rest.count >= ENOUGH] or [rest.spread for rest in rests])
+
+
+def waiting(stretch: Stretch) -> Harm | None:
     """Extra request-seconds beyond the slower of the references; None without latencies on both sides."""
     rests = [rest for samples in stretch.rest if (rest := _usual_latency(samples)) is not None]
-    during = [(s.requests, s.latency, s.time) for s in stretch.incident if s.latency is not None]
-    if not rests or not during:
+    during = {s.time: (s.requests, s.latency) for s in stretch.incident if s.latency is not None}
+    if not rests:
         return None
     slower = max(rests, key=lambda rest: rest.level)
-    noise = max(rest.spread for rest in rests)
-    return _harm(stretch.traffic, stretch.traffic.latency_metric, during, slower.level, noise)
+    return _harm(stretch, stretch.traffic.latency_metric, during, slower.level, _noise(rests))
 
 
 def _usual_latency(samples: Sequence[Sample]) -> Usual | None:
@@ -107,42 +118,59 @@ def _usual_latency(samples: Sequence[Sample]) -> Usual | None:
     return usual(values, max(LATENCY_FLOOR_SECONDS, LATENCY_FLOOR_SHARE * median(values)))
 
 
-def failures(stretch: _Stretch) -> Harm | None:
+def failures(stretch: Stretch) -> Harm | None:
     """Extra failed requests beyond the worse of the references; None without a share of failures on both sides."""
-    rests = [share for samples in stretch.rest if (share := _failed_share(samples)) is not None]
-    during = [(s.requests, s.failed, s.time) for s in stretch.incident if s.failed is not None]
-    requests = sum(count for count, _, _ in during)
-    if not rests or not during or requests <= 0:
+    rests = [rest for samples in stretch.rest if (rest := _usual_failures(samples)) is not None]
+    during = {s.time: (s.requests, s.failed) for s in stretch.incident if s.failed is not None}
+    requests = math.fsum(count for count, _ in during.values())
+    if not rests or requests <= 0:
         return None
-    worse = max(rests)
-    # Counts of rare events scatter by the root of their expectation; the 1 keeps a first failure from being a proof.
-    noise = math.sqrt(worse * requests + 1.0) / requests
-    return _harm(stretch.traffic, stretch.traffic.failed_metric, during, worse, noise)
+    worse = max(share for share, _ in rests)
+    # Counts of rare events scatter by the root of their expectation, or by more where they come in bursts; the 1
+    # keeps a first failure from being a proof.
+    poisson = worse * requests + 1.0
+    bursts = max(variance for _, variance in rests) * len(during)
+    noise = math.sqrt(max(poisson, bursts)) / requests
+    return _harm(stretch, stretch.traffic.failed_metric, during, worse, noise)
 
 
-def _failed_share(samples: Sequence[Sample]) -> float | None:
+def _usual_failures(samples: Sequence[Sample]) -> tuple[float, float] | None:
+    """Share of failed requests at rest, and the variance of their number per period."""
     known = [(s.requests, s.failed) for s in samples if s.failed is not None]
-    requests = sum(count for count, _ in known)
-    return sum(count * share for count, share in known) / requests if requests > 0 else None
+    requests = math.fsum(count for count, _ in known)
+    if requests <= 0:
+        return None
+    failed = [count * share for count, share in known]
+    return math.fsum(failed) / requests, pvariance(failed)
 
 
 def _harm(
-    traffic: Traffic,
+    stretch: Stretch,
     metric: str | None,
-    during: Sequence[tuple[float, float, float]],
+    during: Mapping[float, tuple[float, float]],
     level: float,
     noise: float,
 ) -> Harm | None:
-    requests = sum(count for count, _, _ in during)
+    requests = math.fsum(count for count, _ in during.values())
     if requests <= 0:
         return None
-    incident = sum(count * value for count, value, _ in during) / requests
-    total = max(0.0, incident - level) * requests
-    onset = next(
-        (time for count, value, time in during if count > 0 and value - level > NOTICEABLE * noise), None
-    )
+    extra = {time: count * (value - level) for time, (count, value) in during.items()}
+    # Periods that were not recorded count as the mean of those that were.
+    complete = stretch.periods / len(extra)
+    total = complete * max(0.0, math.fsum(extra.values()))
+    beyond = {time: (value - level) / noise for time, (count, value) in during.items() if count > 0}
     return Harm(
-        traffic.service, metric or "", total, total, noise * requests, level, incident, requests, onset
+        service=stretch.traffic.service,
+        metric=metric or "",
+        total=total,
+        own=total,
+        noise=complete * noise * requests,
+        usual=level,
+        incident=level + math.fsum(extra.values()) / requests,
+        requests=requests,
+        extra=extra,
+        onset=next((time for time, score in beyond.items() if score > NOTICEABLE), None),
+        peak=quantile(list(beyond.values()), 0.75),
     )
 
 
@@ -154,26 +182,25 @@ def own_harm(recording: Recording, harms: Mapping[str, Harm]) -> dict[str, Harm]
     callees = callees_of(recording.topology)
     alerting = recording.alert.service
     reach = distances(callees, alerting) if alerting in callees else dict.fromkeys(harms, 0)
-    reduced = {}
-    for service, harm in harms.items():
-        if service in reach:
-            inherited = sum(harms[callee].total for callee in callees.get(service, ()) if callee in harms)
-            reduced[service] = _with_own(harm, max(0.0, harm.total - inherited))
-    return reduced
+    return {
+        service: replace(
+            harm, own=_own(harm, [harms[c] for c in sorted(callees.get(service, ())) if c in harms])
+        )
+        for service, harm in harms.items()
+        if service in reach
+    }
 
 
-def _with_own(harm: Harm, own: float) -> Harm:
-    return Harm(
-        harm.service,
-        harm.metric,
-        harm.total,
-        own,
-        harm.noise,
-        harm.usual,
-        harm.incident,
-        harm.requests,
-        harm.onset,
-    )
+def _own(harm: Harm, callees: Sequence[Harm]) -> float:
+    """Harm that the callees do not explain, period by period, so that gaps in one series do not look like harm."""
+    hurting = [callee for callee in callees if callee.total > 0]
+    means = [fmean(callee.extra.values()) for callee in hurting]
+    left = [
+        extra - math.fsum(callee.extra.get(time, mean) for callee, mean in zip(hurting, means, strict=True))
+        for time, extra in harm.extra.items()
+    ]
+    scale = harm.total / total if (total := math.fsum(harm.extra.values())) > 0 else 0.0
+    return min(harm.total, scale * max(0.0, math.fsum(left)))
 
 
 def _about(recording: Recording) -> str | None:
@@ -184,15 +211,34 @@ def _about(recording: Recording) -> str | None:
 
 
 def _findings(recording: Recording, respect: str, harms: Mapping[str, Harm]) -> list[Finding]:
-    entry = harms.get(recording.alert.service or "")
-    if respect == "waiting" and entry is not None and entry.total < ENTRY_NOTICEABLE * entry.noise:
+    entry = _entry(recording, harms)
+    if respect == "waiting" and entry is not None and entry.peak < NOTICEABLE:
         return []  # what the alert complains about is as usual: nothing to explain
-    all_own = sum(harm.own for harm in harms.values())
+    harms = _felt(respect, harms, entry)
+    all_own = math.fsum(harm.own for harm in harms.values())
     noticed = [harm for harm in harms.values() if harm.total > NOTICEABLE * harm.noise]
-    # One yardstick for all, so that sizes compare: the fluctuation that users are used to.
-    scale = entry.noise if entry is not None else max((harm.noise for harm in noticed), default=1.0)
     ordered = sorted(noticed, key=lambda harm: (-harm.own, harm.service))
+    # One yardstick for all, so that sizes compare: the usual fluctuation of the one that costs most.
+    scale = ordered[0].noise if ordered else 1.0
     return [_finding(respect, harm, all_own, scale) for harm in ordered]
+
+
+def _felt(respect: str, harms: Mapping[str, Harm], entry: Harm | None) -> Mapping[str, Harm]:
+    """Leaves out failures that do not reach the users: far more of them than the entry has failed requests."""
+    if respect != "failures" or entry is None:
+        return harms
+    seen = entry.incident * entry.requests
+    return {name: harm for name, harm in harms.items() if OWN_SHARE * harm.own <= seen}
+
+
+def _entry(recording: Recording, harms: Mapping[str, Harm]) -> Harm | None:
+    """The alerting service; failing that, of those that nobody calls the one whose requests take the most time."""
+    alerting = harms.get(recording.alert.service or "")
+    if alerting is not None:
+        return alerting
+    called = {edge.callee for edge in recording.topology or ()}
+    roots = [harm for harm in harms.values() if harm.service not in called]
+    return max(roots, key=lambda harm: (harm.requests * harm.incident, harm.service), default=None)
 
 
 def _finding(respect: str, harm: Harm, all_own: float, scale: float) -> Finding:

@@ -20,6 +20,7 @@ from opsleuth.analysis import (
     statements,
 )
 from opsleuth.analysis.kinds import SYMPTOMS
+from opsleuth.analysis.onset import with_start
 from opsleuth.analysis.records import Finding, Ranking, Recording, Suspect
 from opsleuth.analysis.scoring import by_kind, joined, leading_kinds, strengths
 from opsleuth.analysis.topology import callees_of, distances, path
@@ -51,7 +52,8 @@ BELIEVABLE = 0.15
 
 def detect(recording: Recording) -> list[Finding]:
     """What every detector says about the recording, strongest first inside each detector."""
-    return [finding for find in DETECTORS for finding in find(recording)]
+    started = with_start(recording)
+    return [finding for find in DETECTORS for finding in find(started)]
 
 
 def rank(recording: Recording, findings: Sequence[Finding]) -> Ranking:

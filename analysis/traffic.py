@@ -1,9 +1,10 @@
 """Requests, their latency and their failures per service, brought together from loose metric series."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, median
 
 from opsleuth.analysis.records import Recording, Series
 from opsleuth.analysis.robust import typical_step
@@ -75,9 +76,9 @@ def _traffic(service: str, roles: Mapping[str, _Chosen]) -> Traffic:
     latency = _by_time(roles.get("latency"), total=False)
     failed, failed_metric = _failed_share(roles, requests)
     times = sorted(set(latency) | set(failed) | set(requests))
-    samples = [
-        Sample(t, requests.get(t, 0.0 if requests else 1.0), latency.get(t), failed.get(t)) for t in times
-    ]
+    # A period whose count was lost had as many requests as most; where nobody counts, all periods weigh the same.
+    lost = median(requests.values()) if requests else 1.0
+    samples = [Sample(time, requests.get(time, lost), latency.get(time), failed.get(time)) for time in times]
     latency_metric = roles["latency"].series[0].metric if "latency" in roles else None
     return Traffic(service, samples, latency_metric, failed_metric, bool(requests))
 
@@ -111,7 +112,7 @@ def _by_time(chosen: _Chosen | None, *, total: bool) -> dict[float, float]:
         scale = chosen.role.scale * (_per_period(one) if total else 1.0)
         for time, value in zip(one.times, one.values, strict=True):
             found[time].append(value * scale)
-    return {time: (sum(values) if total else fmean(values)) for time, values in found.items()}
+    return {time: (math.fsum(values) if total else fmean(values)) for time, values in found.items()}
 
 
 def _per_period(one: Series) -> float:
