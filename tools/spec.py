@@ -24,7 +24,7 @@ from opsleuth.state.results import CallResult as CallResult  # noqa: PLC0414 - t
 from opsleuth.state.results import ResultStatus
 
 if TYPE_CHECKING:
-    from opsleuth.tools.sources.base import Sources
+    from opsleuth.tools.sources.base import Capability, Sources
 
 
 class Arguments(BaseModel):
@@ -138,7 +138,7 @@ class ToolSpec:
     arguments: type[Arguments]
     example: Mapping[str, Any]
     run: Run
-    capability: str | None = None
+    capability: "Capability | None" = None
     risk: Risk = Risk.READ
     target: Callable[[Any], str | None] = field(default=lambda _: None)
     timeout: float | None = None

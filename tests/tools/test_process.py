@@ -1,0 +1,74 @@
+"""A command can always be ended, with everything it started, and its output so far is kept."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from opsleuth.tools.process import run_command
+
+HANG_GUARD = 20.0
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+
+
+async def test_output_and_exit_code() -> None:
+    output = await run_command(["sh", "-c", "echo out; echo err >&2; exit 3"], seconds=HANG_GUARD)
+    assert (output.code, output.text, output.ended) == (3, "out\nerr\n", "")
+
+
+async def test_a_grandchild_that_holds_the_pipe_does_not_hold_us(tmp_path: Path) -> None:
+    script = "echo before; sleep 300 | cat & echo $! > child; sleep 300 | cat"
+    async with asyncio.timeout(HANG_GUARD):
+        output = await run_command(["sh", "-c", script], seconds=0.5, folder=tmp_path)
+    assert (output.code, output.text) == (None, "before\n")
+    assert "0.5 s" in output.ended
+    assert not alive(int((tmp_path / "child").read_text()))
+
+
+async def test_a_command_that_ignores_term_is_killed(tmp_path: Path) -> None:
+    script = "trap '' TERM; echo $$ > pid; echo deaf; while :; do sleep 0.1; done"
+    async with asyncio.timeout(HANG_GUARD):
+        output = await run_command(["sh", "-c", script], seconds=0.5, folder=tmp_path)
+    assert (output.code, output.text) == (None, "deaf\n")
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+async def test_cancelling_ends_the_group(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+    task = asyncio.create_task(
+        run_command(["sh", "-c", "echo $$ > started; sleep 300"], seconds=HANG_GUARD, folder=tmp_path)
+    )
+    pid = int(await asyncio.to_thread((tmp_path / "started").read_text))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not alive(pid)
+
+
+async def test_long_output_keeps_head_and_tail() -> None:
+    program = "print('first'); print('x' * 1_000_000); print('last')"
+    output = await run_command([sys.executable, "-c", program], seconds=HANG_GUARD, keep=3_000)
+    assert output.text.startswith("first\n")
+    assert output.text.endswith("last\n")
+    assert (output.size, len(output.text) < 3_200) == (1_000_012, True)
+    assert "bytes cut" in output.text
+
+
+async def test_too_much_output_ends_the_command() -> None:
+    async with asyncio.timeout(HANG_GUARD):
+        output = await run_command(["yes"], seconds=HANG_GUARD, most=1_000_000)
+    assert "more than 1,000,000 bytes" in output.ended
+
+
+async def test_a_program_that_is_not_there() -> None:
+    with pytest.raises(FileNotFoundError):
+        await run_command(["no-such-program-anywhere"], seconds=1)

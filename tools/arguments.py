@@ -1,0 +1,75 @@
+"""The argument types that tools share, and the one form in which records show times."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
+
+from opsleuth.analysis.records import Span
+from opsleuth.state.clock import stamp
+from opsleuth.state.investigation import Window
+from opsleuth.tools.spec import Arguments, InvalidArguments
+
+
+def zulu(seconds: float | None) -> str | None:
+    """Seconds since the epoch as RFC 3339 UTC, with milliseconds only where there are some."""
+    if seconds is None:
+        return None
+    moment = datetime.fromtimestamp(round(seconds, 3), UTC)
+    precision = "milliseconds" if moment.microsecond else "seconds"
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def read_time(text: str) -> datetime:
+    """A time with a zone. Raises PydanticCustomError that shows the accepted form, or both readings of a zone-less one."""
+    try:
+        moment = datetime.fromisoformat(text)
+        if "T" not in text.upper():
+            raise ValueError(text)  # noqa: TRY301 - a date alone is the same mistake
+    except ValueError:
+        raise PydanticCustomError(
+            "time", "is no time: write RFC 3339 with a zone, such as 2024-05-01T14:00:00Z"
+        ) from None
+    if moment.tzinfo is None:
+        local = f"{text}+08:00"
+        raise PydanticCustomError(
+            "zoneless",
+            "has no zone: write {utc} if it is UTC, or add the offset; read at +08:00 it would be {shifted}",
+            {"utc": f"{text}Z", "shifted": zulu(datetime.fromisoformat(local).timestamp())},
+        )
+    return moment.astimezone(UTC)
+
+
+def _check_time(text: str) -> str:
+    return zulu(read_time(text).timestamp()) or ""
+
+
+Moment = Annotated[
+    str, AfterValidator(_check_time), WithJsonSchema({"type": "string", "format": "date-time"})
+]
+Service = Annotated[str, Field(min_length=1, max_length=300, description="exact service name")]
+
+
+class Windowed(Arguments):
+    """Arguments of a tool that looks at a stretch of time; without any, at the incident window."""
+
+    since: Annotated[Moment | None, Field(description="from; default: window start")] = None
+    until: Annotated[Moment | None, Field(description="before; default: window end")] = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.since and self.until and read_time(self.until) <= read_time(self.since):
+            raise PydanticCustomError("order", "until must be after since")
+        return self
+
+    def span(self, window: Window) -> Span:
+        """The stretch asked for. Raises InvalidArguments if only one end was given and the window contradicts it."""
+        start = read_time(self.since) if self.since else window.start
+        end = read_time(self.until) if self.until else window.end
+        if end <= start:
+            raise InvalidArguments(
+                f"since {stamp(start)} is not before until {stamp(end)}: "
+                "an end that is not given is the incident window's, so give both"
+            )
+        return Span(start.timestamp(), end.timestamp())

@@ -1,0 +1,227 @@
+"""The executor: runs one checked call and turns whatever happens into a `CallResult`.
+
+In order: breaker, deadline, run (with bounded retries for reads), classify, redact, bound. Nothing leaves
+`run` as an exception, not even a cancellation: a call that vanished from a task group would leave its turn
+without a result.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from opsleuth.state.budget import Limits
+from opsleuth.state.calls import Call, ResultStatus, Risk
+from opsleuth.state.clock import Clock
+from opsleuth.tools.bounds import bounded, cut_text
+from opsleuth.tools.breaker import Breaker
+from opsleuth.tools.registry import Toolbox, parse
+from opsleuth.tools.spec import Arguments, CallResult, ToolContext, ToolError, ToolResult, ToolSpec, Transient
+
+Redact = Callable[[Any], tuple[Any, int]]
+
+RETRIED = frozenset({ResultStatus.TRANSIENT, ResultStatus.TIMEOUT})
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 5.0
+# A cancelled tool that does not end within these seconds is left behind; a command needs TERM, 1 s, KILL.
+LEAVE_AFTER = 1.8
+
+
+class _Outcome(NamedTuple):
+    """One attempt: its result, or its error class and text; `wait` in seconds is what the backend asked for."""
+
+    status: ResultStatus
+    text: str = ""
+    result: ToolResult | None = None
+    wait: float = 0.0
+    foreseen: bool = True
+
+
+class _Deadline(NamedTuple):
+    """When the run's time is over, on the executor's monotonic clock."""
+
+    clock: Clock
+    at: float | None
+
+    def left(self) -> float:
+        return float("inf") if self.at is None else self.at - self.clock.monotonic()
+
+
+@dataclass(slots=True)
+class Executor:
+    """Runs calls with the tools of a run. `redact` gives a value without its secrets, and how many it took out.
+
+    `sleep` and `jitter` (0 to 1) are injected, so that tests neither wait nor guess.
+    """
+
+    toolbox: Toolbox
+    clock: Clock
+    redact: Redact
+    breaker: Breaker
+    limits: Limits = field(default_factory=Limits)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Callable[[], float] = random.random
+
+    async def run(self, call: Call, context: ToolContext, *, seconds_left: float | None = None) -> CallResult:
+        """The outcome of `call`; never raises. `seconds_left` is what remains of the run's active time.
+
+        A cancellation becomes a result too, so give each call a task of its own.
+        """
+        began = self.clock.monotonic()
+        deadline = _Deadline(self.clock, None if seconds_left is None else began + seconds_left)
+        try:
+            tries, outcome = await self._guarded(call, context, deadline)
+            return self._result(call, _as_effect(call, outcome), tries, _ms(self.clock, began))
+        except asyncio.CancelledError:
+            lost = _Outcome(ResultStatus.CANCELED, "canceled before it had ended", foreseen=False)
+        except Exception as error:  # noqa: BLE001 - the border: nothing that a tool does may end the run
+            # The text of the error is left out: it has not passed the redaction.
+            what = f"the tool's record cannot be used ({type(error).__name__}): this is a defect of the tool"
+            lost = _Outcome(ResultStatus.INTERNAL, what, foreseen=False)
+        return _failed(call, _as_effect(call, lost), 1, _ms(self.clock, began), 0)
+
+    async def _guarded(self, call: Call, context: ToolContext, deadline: _Deadline) -> tuple[int, _Outcome]:
+        try:
+            spec = self.toolbox.spec(call.tool)
+            arguments = parse(spec, call.arguments)
+        except ToolError as error:
+            return 0, _Outcome(error.status, str(error))
+        key = (spec.name, _source_names(spec, context))
+        if refusal := self.breaker.refuses(key):
+            return 0, _Outcome(
+                ResultStatus.UNAVAILABLE, f"{spec.name} was not called: {refusal}. Use another way."
+            )
+        tries, outcome = 1, _Outcome(ResultStatus.CANCELED)
+        try:
+            tries, outcome = await self._tries(spec, arguments, context, deadline)
+        finally:
+            self.breaker.record(key, outcome.status, cut_text(outcome.text, 200))
+        return tries, outcome
+
+    async def _tries(
+        self, spec: ToolSpec, arguments: Arguments, context: ToolContext, deadline: _Deadline
+    ) -> tuple[int, _Outcome]:
+        tries = 0
+        while True:
+            tries += 1
+            outcome = await self._attempt(spec, arguments, context, deadline.left())
+            pause = self._pause(spec, outcome, tries, deadline)
+            if pause is None:
+                return tries, outcome
+            await self.sleep(pause)
+
+    async def _attempt(
+        self, spec: ToolSpec, arguments: Arguments, context: ToolContext, left: float
+    ) -> _Outcome:
+        if left <= 0:
+            return _Outcome(ResultStatus.TIMEOUT, "not started: the run's time is used up")
+        seconds = min(self.limits.call_seconds, left, spec.timeout or self.limits.call_seconds)
+        task = asyncio.ensure_future(spec.run(arguments, context))
+        try:
+            await asyncio.wait({task}, timeout=seconds)
+            if task.done():
+                return _classified(task)
+        finally:
+            await _ended(task)
+        return _Outcome(ResultStatus.TIMEOUT, f"no answer within {seconds:g} s", foreseen=False)
+
+    def _pause(self, spec: ToolSpec, outcome: _Outcome, tries: int, deadline: _Deadline) -> float | None:
+        """Seconds before the next try, or None if there is none."""
+        if spec.risk is not Risk.READ or outcome.status not in RETRIED or tries >= self.limits.tries:
+            return None
+        pause = max(outcome.wait, FIRST_PAUSE * 2 ** (tries - 1) * (0.5 + self.jitter()))
+        return pause if pause <= LONGEST_PAUSE and pause < deadline.left() else None
+
+    def _result(self, call: Call, outcome: _Outcome, tries: int, ms: int) -> CallResult:
+        result = outcome.result
+        if result is None:
+            text, redactions = self.redact(outcome.text)
+            return _failed(call, outcome._replace(text=text), tries, ms, redactions)
+        shown = {"record": result.record, "headline": result.headline, "query": result.query}
+        clean, redactions = self.redact(shown)
+        return CallResult(
+            call_id=call.id,
+            status=result.status,
+            record=bounded(clean["record"], self.toolbox.spec(call.tool).max_record_bytes),
+            headline=cut_text(clean["headline"], 300),
+            source=result.source,
+            query=cut_text(clean["query"], 2_000),
+            scanned=result.scanned,
+            matched=result.matched,
+            spark=result.spark[:60],
+            tries=tries,
+            ms=ms,
+            redactions=redactions,
+        )
+
+
+def _failed(call: Call, outcome: _Outcome, tries: int, ms: int, redactions: int) -> CallResult:
+    text = cut_text(outcome.text, 4_000) + (f" (after {tries} tries)" if tries > 1 else "")
+    return CallResult(
+        call_id=call.id,
+        status=outcome.status,
+        record={"error": text},
+        headline=cut_text(text, 300),
+        tries=tries,
+        ms=ms,
+        redactions=redactions,
+    )
+
+
+def _classified(task: "asyncio.Future[ToolResult]") -> _Outcome:
+    """The outcome of a task that has ended, by error class."""
+    if task.cancelled():
+        return _Outcome(ResultStatus.INTERNAL, "the tool cancelled itself", foreseen=False)
+    error = task.exception()
+    if error is None:
+        result = task.result()
+        return _Outcome(result.status, result.headline, result)
+    if isinstance(error, ToolError):
+        wait = error.retry_after if isinstance(error, Transient) else None
+        return _Outcome(error.status, str(error), wait=wait or 0.0)
+    return _Outcome(_status_of(error), _words(error), foreseen=False)
+
+
+def _status_of(error: BaseException) -> ResultStatus:
+    if isinstance(error, TimeoutError):
+        return ResultStatus.TIMEOUT
+    if isinstance(error, ConnectionError):
+        return ResultStatus.TRANSIENT
+    return ResultStatus.UNAVAILABLE if isinstance(error, OSError) else ResultStatus.INTERNAL
+
+
+def _as_effect(call: Call, outcome: _Outcome) -> _Outcome:
+    """What a tool that changes things left open is unknown, never failed: the change may have been made."""
+    if call.risk is Risk.READ or outcome.foreseen or outcome.status is ResultStatus.INVALID_ARGUMENTS:
+        return outcome
+    text = f"it is not known whether the change was made: {outcome.text}"
+    return outcome._replace(status=ResultStatus.UNKNOWN, text=text)
+
+
+def _ms(clock: Clock, began: float) -> int:
+    return max(0, round((clock.monotonic() - began) * 1000))
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _source_names(spec: ToolSpec, context: ToolContext) -> str:
+    if spec.capability is None:
+        return ""
+    return "+".join(source.name for source in context.sources.serving(spec.capability))
+
+
+async def _ended(task: "asyncio.Future[ToolResult]") -> None:
+    """Cancel the task if it still runs, and give it a moment to clean up; one that will not end is left behind."""
+    if task.done():
+        return
+    task.cancel()
+    task.add_done_callback(_seen)
+    await asyncio.wait({task}, timeout=LEAVE_AFTER)
+
+
+def _seen(task: "asyncio.Future[ToolResult]") -> None:
+    if not task.cancelled():
+        task.exception()

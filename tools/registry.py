@@ -1,0 +1,133 @@
+"""The tools of one run: what is offered, and the check that a request must pass before it may run."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from opsleuth.state.calls import Call, CallRequest, Gate, Risk
+from opsleuth.state.canonical import digest
+from opsleuth.tools.mistakes import explain
+from opsleuth.tools.nearest import suggestion
+from opsleuth.tools.policy import Policy, Ruling
+from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.spec import Arguments, InvalidArguments, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A request that passed: its typed arguments, the same as canonical JSON, and what policy says of it."""
+
+    spec: ToolSpec
+    arguments: Arguments
+    canonical: dict[str, Any]
+    target: str | None
+    digest: str
+    ruling: Ruling
+
+    def call(self, request: CallRequest, *, call_id: str, number: int) -> Call:
+        """The request as a call of this turn."""
+        return Call(
+            id=call_id,
+            number=number,
+            tool=self.spec.name,
+            arguments=self.canonical,
+            purpose=request.purpose,
+            tests=request.tests,
+            risk=self.spec.risk,
+            target=self.target,
+            digest=self.digest,
+            gate=self.ruling.gate,
+            gate_reason=self.ruling.reason,
+            repeat_of=request.repeat_of,
+        )
+
+
+class Toolbox:
+    """All tools of a run.
+
+    `specs` are the tools offered. `not_available` says in words which were left out because no source serves
+    them. With `read_only` no tool that changes anything is offered.
+    """
+
+    def __init__(
+        self,
+        specs: Iterable[ToolSpec],
+        sources: Sources,
+        policy: Policy | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self.policy = policy or Policy()
+        known = [spec for spec in specs if not (read_only and spec.risk is not Risk.READ)]
+        _refuse_twins(known)
+        self._by_name: Mapping[str, ToolSpec] = {s.name: s for s in known if _served(s, sources)}
+        self._unserved: Mapping[str, ToolSpec] = {s.name: s for s in known if not _served(s, sources)}
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(self._by_name.values())
+
+    @property
+    def not_available(self) -> tuple[str, ...]:
+        lost: dict[str, list[str]] = {}
+        for spec in self._unserved.values():
+            lost.setdefault(spec.capability or "", []).append(spec.name)
+        return tuple(
+            f"{capability}: no source ({', '.join(names)} not offered)" for capability, names in lost.items()
+        )
+
+    def spec(self, name: str) -> ToolSpec:
+        """The tool of this exact name. Raises InvalidArguments that names the nearest ones."""
+        if spec := self._by_name.get(name):
+            return spec
+        if spec := self._unserved.get(name):
+            raise InvalidArguments(f"{name} is not available: no source of this run serves {spec.capability}")
+        raise InvalidArguments(f"there is no tool {name!r} ({suggestion(name, self._by_name, most=20)})")
+
+    def check(self, request: CallRequest) -> Checked:
+        """The request with typed and canonical arguments, its digest and gate.
+
+        Raises InvalidArguments; nothing is converted, completed or guessed.
+        """
+        spec = self.spec(request.tool)
+        arguments = parse(spec, request.arguments)
+        plain = arguments.model_dump(mode="json", exclude_none=True)
+        target = spec.target(arguments)
+        identity = {"tool": spec.name, "arguments": plain, "target": target}
+        if request.repeat_of is not None and spec.risk is not Risk.READ:
+            identity["repeat_of"] = request.repeat_of
+        return Checked(spec, arguments, plain, target, digest(identity), self._ruling(spec, request))
+
+    def _ruling(self, spec: ToolSpec, request: CallRequest) -> Ruling:
+        ruling = self.policy.rule(spec)
+        if request.repeat_of is not None and spec.risk is not Risk.READ and ruling.gate is Gate.FREE:
+            return Ruling(
+                Gate.ASK, f"repeats {request.repeat_of} on purpose: a person confirms this exact call"
+            )
+        return ruling
+
+
+def parse(spec: ToolSpec, arguments: Mapping[str, Any]) -> Arguments:
+    """The typed arguments of a request or of a stored call. Raises InvalidArguments."""
+    try:
+        # From JSON text: strict mode then takes a list for a tuple, but still no text for a number.
+        return spec.arguments.model_validate_json(to_json(arguments))
+    except ValidationError as error:
+        raise InvalidArguments(explain(spec, error)) from None
+
+
+def _served(spec: ToolSpec, sources: Sources) -> bool:
+    return spec.capability is None or bool(sources.serving(spec.capability))
+
+
+def _refuse_twins(specs: Iterable[ToolSpec]) -> None:
+    seen: dict[str, ToolSpec] = {}
+    for spec in specs:
+        other = seen.setdefault(spec.name, spec)
+        if other is not spec:
+            raise ValueError(
+                f"two tools are called {spec.name} ({other.origin}, {spec.origin}): rename one of them"
+            )
