@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from opsleuth.analysis.failure_words import speaks_of_exception, speaks_of_failure
 from opsleuth.analysis.losses import counts_by_service, total
 from opsleuth.analysis.records import Finding, PatternCount, Recording
-from opsleuth.analysis.spans import traffic
+from opsleuth.analysis.spans import Traffic
 from opsleuth.analysis.steps import Loss, Tally, loss
 from opsleuth.analysis.templates import mine
 from opsleuth.analysis.topology import callees_of
@@ -47,18 +47,16 @@ class LostLine:
     loss: Loss
 
 
-def pattern_counts(recording: Recording) -> list[PatternCount] | None:
+def pattern_counts(recording: Recording) -> list[PatternCount]:
     """Counts of lines by window: as recorded over all lines where there are such, else of the lines at hand."""
     if recording.patterns is not None:
         return list(recording.patterns)
-    if recording.logs is None or recording.logs_baseline is None:
-        return None
     onset = recording.alert.onset
     start = onset if onset is not None else recording.window.start
     counts: Counter[tuple[str, str, str | None, str]] = Counter()
-    for line in recording.logs_baseline:
+    for line in recording.logs_baseline or ():
         counts[BASELINE, line.service, line.level, line.message] += 1
-    for line in recording.logs:
+    for line in recording.logs or ():
         if line.time is not None:
             counts[place(line.time, start), line.service, line.level, line.message] += 1
     return [PatternCount(*key, count=count, traces_in_window=None) for key, count in counts.items()]
@@ -126,19 +124,17 @@ def _bound(line: Mapping[str, int], anchor: Mapping[str, int], lost: Loss, befor
     return True
 
 
-def find(recording: Recording) -> list[Finding]:
+def find(recording: Recording, seen: Traffic) -> list[Finding]:
     """For each service, the usual line that is missing most, and its new lines of failure."""
     rows = pattern_counts(recording)
-    if rows is None:
-        return []
-    seen = traffic(recording)
     windows = arrange([row.window for row in rows], recording.alert.onset)
     if not windows.reference:
         return []
     operations = counts_by_service(seen.stats)
-    news = {s: _new_failures(lines, windows) for s, lines in statements(rows).items()}
+    written = statements(rows)
+    news = {service: _new_failures(lines, windows) for service, lines in written.items()}
     found = []
-    for service, lines in statements(rows).items():
+    for service, lines in written.items():
         lost = [
             one for one in lost_lines(lines, operations.get(service, {}), windows) if one.loss.size >= LOST
         ]
@@ -155,7 +151,7 @@ def find(recording: Recording) -> list[Finding]:
         for service, new in news.items()
         if new
     ]
-    return sorted(found, key=lambda finding: (-finding.size, finding.service, finding.kind))
+    return found
 
 
 def _new_failures(lines: Sequence[Statement], windows: Windows) -> list[Statement]:
@@ -181,6 +177,8 @@ def _lost_finding(lost: LostLine, new: Sequence[Statement], windows: Windows) ->
         f"{_quote(lost.anchor)}, usually {usual.step:.0f} for {usual.anchor:.0f}"
     )
     figures: dict[str, float | str] = {
+        "step": _quote(lost.line.example),
+        "anchor": _quote(lost.anchor),
         "baseline": usual.step,
         "baseline_anchor": usual.anchor,
         "incident": now.step,
@@ -190,6 +188,7 @@ def _lost_finding(lost: LostLine, new: Sequence[Statement], windows: Windows) ->
     }
     if instead is not None:
         figures["new_failures"] = total(instead.counts, windows.incident)
+        figures["failure"] = _quote(instead.example)
         text += f"; new, {figures['new_failures']} times: {_quote(instead.example)}"
     return Finding(
         detector="lost_steps",
@@ -216,7 +215,13 @@ def _new_finding(new: Sequence[Statement], windows: Windows, *, victim: bool) ->
             f"{loudest.service} writes {everything} lines of failure that are new, "
             f"{count} of them {_quote(loudest.example)}"
         ),
-        figures={"baseline": 0, "incident": everything, "loudest": count, "unit": "lines"},
+        figures={
+            "baseline": 0,
+            "incident": everything,
+            "loudest": count,
+            "unit": "lines",
+            "failure": _quote(loudest.example),
+        },
         direction="victim" if victim else "cause",
     )
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opsleuth.analysis.failure_words import speaks_of_failure
-from opsleuth.analysis.records import Finding, Recording, SpanStat
-from opsleuth.analysis.spans import Key, traffic
+from opsleuth.analysis.records import Finding, SpanStat
+from opsleuth.analysis.spans import Key, Traffic
 from opsleuth.analysis.steps import Loss, Tally, loss
 from opsleuth.analysis.windows import Windows, arrange
 
@@ -70,16 +70,15 @@ def lost_spans(
     return found
 
 
-def find(recording: Recording) -> list[Finding]:
+def find(seen: Traffic, onset: float | None) -> list[Finding]:
     """For each service, the child span that is missing most."""
-    seen = traffic(recording)
-    windows = arrange((stat.window for stat in seen.stats), recording.alert.onset)
+    windows = arrange((stat.window for stat in seen.stats), onset)
     found = []
     for service, counts in counts_by_service(seen.stats).items():
         lost = [one for one in lost_spans(service, counts, windows, seen.parents) if one.loss.size >= LOST]
         if lost:
             found.append(_finding(max(lost, key=lambda one: (one.loss.size, one.operation)), lost))
-    return sorted(found, key=lambda finding: (-finding.size, finding.service))
+    return found
 
 
 def _finding(worst: LostSpan, lost: Sequence[LostSpan]) -> Finding:
@@ -103,5 +102,7 @@ def _finding(worst: LostSpan, lost: Sequence[LostSpan]) -> Finding:
             "missing": worst.loss.missing,
             "operations": len(lost),
             "unit": "spans",
+            "step": worst.operation,
+            "anchor": worst.anchor,
         },
     )

@@ -9,14 +9,12 @@ from itertools import pairwise, takewhile
 from opsleuth.analysis import (
     calm,
     changes,
-    edges,
+    entry,
     harm,
-    logdiff,
-    losses,
     messages,
-    operations,
     platform,
     resources,
+    serving,
     statements,
 )
 from opsleuth.analysis.kinds import SYMPTOMS
@@ -33,10 +31,8 @@ DETECTORS: tuple[Detector, ...] = (
     calm.find,
     platform.find,
     messages.find,
-    edges.find,
-    operations.find,
-    losses.find,
-    logdiff.find,
+    serving.find,
+    entry.find,
     statements.find,
     changes.find,
 )

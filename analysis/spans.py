@@ -107,7 +107,8 @@ class Traffic:
 
     `parents` holds, for each (service, operation), the operations of the same service that it was seen under
     (None: called from outside). `clients` are operations that wait for another service's span. `request_ms` is
-    what a request usually takes, all own times of a trace together (0 if unknown).
+    what a request usually takes, all own times of a trace together (0 if unknown). `members` are the spans
+    themselves with the window of each.
     """
 
     stats: Sequence[SpanStat]
@@ -115,6 +116,7 @@ class Traffic:
     parents: Mapping[Key, frozenset[str | None]]
     clients: frozenset[Key]
     request_ms: float
+    members: Sequence[tuple[Family, str]]
 
     @property
     def floor_ms(self) -> float:
@@ -156,6 +158,7 @@ def traffic(recording: Recording) -> Traffic:
         {key: frozenset(names) for key, names in parents.items()},
         frozenset(clients),
         request_ms(stats, recording.alert.onset),
+        members,
     )
 
 

@@ -45,16 +45,25 @@ def loss(usual: Tally, now: Tally) -> Loss | None:
     return Loss(expected, missing, math.sqrt(max(0.0, _likelihood_ratio(usual, now))))
 
 
+def gain(usual: Tally, now: Tally) -> float:
+    """How many standard deviations more steps there are now per anchor than usual; 0 where there are not more."""
+    if usual.anchor <= 0 or now.anchor <= 0 or now.step * usual.anchor <= usual.step * now.anchor:
+        return 0.0
+    return math.sqrt(max(0.0, _likelihood_ratio(usual, now)))
+
+
 def _likelihood_ratio(usual: Tally, now: Tally) -> float:
     """Twice the log-likelihood gained by two shares instead of one (Wilks; chi-square with one degree).
 
-    Steps are a share of their anchors where there is at most one for each, else a Poisson count per anchor.
-    Half a step is added to each side, so that 3 of 3 is not taken for certainty.
+    Steps are a share of their anchors where there is at most one for each; half a step is added to each side,
+    so that 3 of 3 is not taken for certainty. Else they are a Poisson count per anchor, and as many as usually
+    come together (in a loop, on one page) weigh as one.
     """
     if usual.step <= usual.anchor and now.step <= now.anchor:
         return 2 * (_binomial(usual) + _binomial(now) - _binomial(usual, now) - _binomial(now, usual))
     together = (usual.step + now.step) / (usual.anchor + now.anchor)
-    return 2 * sum(t.step * math.log(t.step / (together * t.anchor)) for t in (usual, now) if t.step > 0)
+    gained = sum(t.step * math.log(t.step / (together * t.anchor)) for t in (usual, now) if t.step > 0)
+    return 2 * gained / max(1.0, usual.step / usual.anchor)
 
 
 def _binomial(tally: Tally, pooled_with: Tally | None = None) -> float:
