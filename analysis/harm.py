@@ -81,6 +81,15 @@ def find(recording: Recording) -> list[Finding]:
     return findings
 
 
+def users_wait(recording: Recording) -> bool | None:
+    """Whether requests to the entry take noticeably longer than usual; None where no metric can tell."""
+    parts = stretches(recording)
+    entry = _entry(
+        recording, {name: harm for name, part in parts.items() if (harm := waiting(part)) is not None}
+    )
+    return None if entry is None else entry.peak >= NOTICEABLE
+
+
 def stretches(recording: Recording) -> dict[str, Stretch]:
     """What there is to compare for each service with traffic metrics."""
     reference = traffic_of(recording.metrics_baseline)
@@ -258,7 +267,7 @@ def _finding(respect: str, harm: Harm, all_own: float, scale: float) -> Finding:
         signal="metrics",
         service=harm.service,
         kind=_KIND[respect],
-        size=harm.own / scale,
+        size=share * harm.own / scale,
         text=_text(respect, harm, share),
         figures=figures,
         onset=harm.onset,

@@ -53,15 +53,29 @@ _SHOWS_AS: Mapping[str, frozenset[str]] = {
     "dns": frozenset({"crash", "exception", "errors", "dependency", "latency", "probe"}),
     # A database out of space stops accepting writes: lock queues, dead I/O and refused sessions follow.
     "storage_full": frozenset(
-        {"disk", "locks", "connections", "crash", "errors", "exception", "latency", "failover", "dependency"}
+        {
+            "disk",
+            "locks",
+            "connections",
+            "crash",
+            "errors",
+            "exception",
+            "latency",
+            "failover",
+            "dependency",
+            "replication_lag",
+        }
     ),
     # Time spent waiting for the device is booked as busy CPU by many exporters.
     "disk": frozenset({"cpu", "locks", "connections", "latency", "errors", "replication_lag"}),
     "locks": frozenset({"connections", "latency", "errors", "exception"}),
-    "slow_query": frozenset({"cpu", "disk", "locks", "connections", "latency", "errors", "dependency"}),
+    "slow_query": frozenset(
+        {"cpu", "disk", "locks", "connections", "latency", "errors", "dependency", "replication_lag"}
+    ),
     "connections": frozenset({"dependency", "errors", "exception", "latency"}),
-    "traffic": frozenset({"cpu", "memory", "connections", "latency", "errors"}),
-    "cpu": frozenset({"latency", "errors", "probe"}),
+    "traffic": frozenset({"cpu", "memory", "connections", "latency", "errors", "replication_lag"}),
+    # A starved server picks up its calls late: the wait lies between the client's span and its own.
+    "cpu": frozenset({"latency", "errors", "probe", "network_delay"}),
     "memory": frozenset({"latency", "cpu"}),
     "replication_lag": frozenset({"latency"}),
     "failover": frozenset({"connections", "dependency", "errors", "exception", "latency", "crash"}),

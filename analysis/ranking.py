@@ -20,7 +20,8 @@ from opsleuth.analysis import (
 from opsleuth.analysis.kinds import SYMPTOMS
 from opsleuth.analysis.onset import with_start
 from opsleuth.analysis.records import Finding, Ranking, Recording, Suspect
-from opsleuth.analysis.scoring import by_kind, joined, leading_kinds, strengths
+from opsleuth.analysis.roles import role_of
+from opsleuth.analysis.scoring import by_kind, carries, joined, leading_kinds, strengths
 from opsleuth.analysis.topology import callees_of, distances, path
 
 Detector = Callable[[Recording], list[Finding]]
@@ -40,6 +41,7 @@ DETECTORS: tuple[Detector, ...] = (
 # A caller whose own evidence is a symptom is explained by a callee that is at least half as suspect.
 EXPLAINS = 0.5
 EXPLAINED_WEIGHT = 0.5
+UNFELT_WEIGHT = 0.5
 # A second cause stands beside the first only if it is nearly as strong, and itself more likely than not.
 SECOND_CAUSE = 0.8
 # Under this nothing points at anyone: half of what a just noticeable symptom alone amounts to.
@@ -55,7 +57,9 @@ def detect(recording: Recording) -> list[Finding]:
 def rank(recording: Recording, findings: Sequence[Finding]) -> Ranking:
     """Suspects by how strongly the findings point at them, and what that means for the incident as a whole."""
     findings = changes.supported(findings)
-    suspects = _explained(recording, _suspects(findings))
+    # Slowness somewhere inside explains nothing where users measurably wait no longer than usual.
+    discounts = {"latency": UNFELT_WEIGHT} if harm.users_wait(with_start(recording)) is False else {}
+    suspects = _explained(recording, _suspects(findings, discounts))
     believable = [suspect for suspect in suspects if suspect.score >= BELIEVABLE]
     causes = _causes(believable)
     return Ranking(
@@ -67,9 +71,9 @@ def rank(recording: Recording, findings: Sequence[Finding]) -> Ranking:
     )
 
 
-def _suspects(findings: Sequence[Finding]) -> list[Suspect]:
+def _suspects(findings: Sequence[Finding], discounts: Mapping[str, float]) -> list[Suspect]:
     groups: dict[str, list[tuple[Finding, float]]] = defaultdict(list)
-    for place, strength in strengths(findings).items():
+    for place, strength in strengths(findings, discounts).items():
         groups[findings[place].service].append((findings[place], strength))
     return _ordered(suspect for parts in groups.values() for suspect in _of_service(parts))
 
@@ -78,8 +82,9 @@ def _of_service(parts: Sequence[tuple[Finding, float]]) -> list[Suspect]:
     """One suspect for the leading kind of a service, and one for each other kind that stands on its own."""
     kinds = by_kind(parts)
     leading = leading_kinds(kinds)
-    first = _suspect(parts, leading[0], joined(parts))
-    return [first, *(_suspect(parts, kind, kinds[kind]) for kind in leading[1:] if kind not in SYMPTOMS)]
+    whole = joined(parts)
+    others = [kind for kind in leading[1:] if kind not in SYMPTOMS]
+    return [_suspect(parts, kind, whole * kinds[kind] / kinds[leading[0]]) for kind in (leading[0], *others)]
 
 
 def _suspect(parts: Sequence[tuple[Finding, float]], kind: str, score: float) -> Suspect:
@@ -98,14 +103,24 @@ def _ordered(suspects: Iterable[Suspect]) -> list[Suspect]:
 def _explained(recording: Recording, suspects: Sequence[Suspect]) -> list[Suspect]:
     """Callers that only show symptoms step back behind the callee that explains them."""
     callees = callees_of(recording.topology)
-    return _ordered(_explain(suspect, suspects, callees) for suspect in suspects)
+    role = role_of(recording.alert.metric or "", "")
+    asked = role.name if role else None
+    return _ordered(_explain(suspect, suspects, callees, asked) for suspect in suspects)
 
 
-def _explain(suspect: Suspect, others: Sequence[Suspect], callees: Mapping[str, set[str]]) -> Suspect:
-    if suspect.kind not in SYMPTOMS:
-        return suspect
+def _explain(
+    suspect: Suspect, others: Sequence[Suspect], callees: Mapping[str, set[str]], asked: str | None
+) -> Suspect:
+    if suspect.kind == asked and suspect.kind not in SYMPTOMS:
+        return suspect  # the alert asks about this very thing: it is the incident, whatever feeds it
     reach = distances(callees, suspect.service)
-    deeper = [s for s in others if reach.get(s.service) and s.score >= EXPLAINS * suspect.score]
+    deeper = [
+        other
+        for other in others
+        if reach.get(other.service)
+        and other.score >= EXPLAINS * suspect.score
+        and carries(other.kind, suspect.kind, direct=reach[other.service] == 1)
+    ]
     if not deeper:
         return suspect
     cause = max(deeper, key=lambda s: (s.score, s.service))

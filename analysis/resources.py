@@ -71,7 +71,7 @@ def _exhaustion(series: Series, kind: str) -> Finding | None:
         return None
     begun = (1.0 - BEGUN_SHARE) * start
     return Finding(
-        detector="resources",
+        detector=f"resources.{kind}",
         signal="metrics",
         service=series.service,
         kind=kind,
@@ -92,7 +92,7 @@ def _exhaustion(series: Series, kind: str) -> Finding | None:
 def _moved_finding(series: Series, role: Role, rule: Rule, move: Move) -> Finding:
     usual, incident = move.usual / role.scale, move.incident / role.scale
     return Finding(
-        detector="resources",
+        detector=f"resources.{rule.kind}",
         signal="metrics",
         service=series.service,
         kind=rule.kind,

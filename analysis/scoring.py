@@ -4,33 +4,35 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
-from opsleuth.analysis.kinds import SYMPTOMS, unexplained
+from opsleuth.analysis.kinds import SYMPTOMS, explains, unexplained
 from opsleuth.analysis.records import Finding
 
 # The size at which a finding is worth half of what an overwhelming one is: just noticeable (three spreads).
 HALF = 3.0
 # "It is slow" and "it fails" are what any fault looks like; "its CPU is full" names one.
 SYMPTOM_WEIGHT = 0.7
+# Ways to fail that turn into each other from one service to the next.
+FAILING = SYMPTOMS - {"latency"}
 # Another kind on the same service is weighed beside the strongest if it is at least half as strong.
 COMPARABLE = 0.5
 
 
-def strengths(findings: Iterable[Finding]) -> dict[int, float]:
+def strengths(findings: Iterable[Finding], discounts: Mapping[str, float] | None = None) -> dict[int, float]:
     """Strength in (0, 1) of each cause finding by its place in `findings`.
 
     Size against `HALF`, times size against the largest of the same detector: among many that deviate, the one
-    that deviates most is meant.
+    that deviates most is meant. `discounts` weigh single kinds down.
     """
+    weights = dict.fromkeys(SYMPTOMS, SYMPTOM_WEIGHT)
+    weights |= {kind: weights.get(kind, 1.0) * discount for kind, discount in (discounts or {}).items()}
     causes = [(place, f) for place, f in enumerate(findings) if f.direction == "cause" and f.size > 0]
     peaks: dict[str, float] = defaultdict(float)
     for _, finding in causes:
         peaks[finding.detector] = max(peaks[finding.detector], finding.size)
-    return {place: _strength(finding, peaks[finding.detector]) for place, finding in causes}
-
-
-def _strength(finding: Finding, peak: float) -> float:
-    weight = SYMPTOM_WEIGHT if finding.kind in SYMPTOMS else 1.0
-    return weight * finding.size / (finding.size + HALF) * finding.size / peak
+    return {
+        place: weights.get(f.kind, 1.0) * f.size / (f.size + HALF) * f.size / peaks[f.detector]
+        for place, f in causes
+    }
 
 
 def joined(parts: Iterable[tuple[Finding, float]]) -> float:
@@ -54,3 +56,16 @@ def leading_kinds(scores: Mapping[str, float]) -> list[str]:
     """Kinds that no other comparably strong kind on the same service explains, strongest first."""
     top = max(scores.values(), default=0.0)
     return unexplained([kind for kind, score in scores.items() if score >= COMPARABLE * top])
+
+
+def carries(cause: str, symptom: str, *, direct: bool) -> bool:
+    """Whether a fault of kind `cause` shows itself as `symptom` in a service that calls the faulty one.
+
+    Symptoms travel any distance: slowness as slowness, failing as failing, and a named fault as either. What is no
+    symptom (a replica that lags) is the work of a direct callee or its own.
+    """
+    if symptom not in SYMPTOMS:
+        return direct and explains(cause, symptom)
+    if cause not in SYMPTOMS or cause == symptom or explains(cause, symptom):
+        return True
+    return cause in FAILING and symptom in FAILING
