@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from opsleuth.analysis import slow_calls, wording
 from opsleuth.analysis.owners import Owners, owners
+from opsleuth.analysis.phrases import SHOWS
 from opsleuth.analysis.records import Finding, LogLine, Recording
-from opsleuth.analysis.wording import SHOWS, Meaning
+from opsleuth.analysis.wording import Meaning
 
 # Kinds whose message is about the far side, not about who logs it.
 _ABOUT_TARGET = frozenset({"dependency", "connections", "latency", "network_loss"})
@@ -131,7 +132,7 @@ def _findings(service: str, kind: str, talk: Talk, excess: float, known: Owners)
         kind="errors" if kind == "dependency" else kind,
         size=size,
         text=f"{text}, naming {target}.",
-        figures={**figures, "named": talk.targets[target]},
+        figures={**figures, "target": target},
         onset=talk.first,
     )
     return [said, blamed]

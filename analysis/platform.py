@@ -1,9 +1,8 @@
 """What the platform itself reports: events, and the states of pods, jobs, nodes, controllers and deliveries.
 
 A finding of size 0 says that a reported trouble is over; one of direction `healthy` that what the alert is about
-is as it should be. Other sizes are the weights of `wording`: 3 where the platform names the
-cause, 2 where it tells what it did about it, 1 where it only shows that something suffers, less where the
-trouble is older than the incident and is not what the alert is about.
+is as it should be. Other sizes are the weights of `phrases` (6 names the cause, 3 tells what the platform did,
+1 shows that something suffers), less where the trouble is not what the alert is about, or older than the incident.
 """
 
 import re
@@ -13,55 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opsleuth.analysis import delivery, describe, wording, workloads
+from opsleuth.analysis.diagnosis import REASONS, STEADY_SECONDS, diagnose
 from opsleuth.analysis.owners import CONTROLLERS, Owners, owners
+from opsleuth.analysis.phrases import ACTS, NAMES_CAUSE, SHOWS
 from opsleuth.analysis.records import Finding, PlatformEvent, Recording
-from opsleuth.analysis.wording import ACTS, NAMES_CAUSE, SHOWS
 from opsleuth.analysis.workloads import Workload
 
-# The platform's own reason words, as events and container states carry them.
-REASONS: Mapping[str, tuple[str, float]] = {
-    "OOMKilled": ("out_of_memory", NAMES_CAUSE),
-    "OOMKilling": ("out_of_memory", NAMES_CAUSE),
-    "SystemOOM": ("out_of_memory", NAMES_CAUSE),
-    "oom-kill": ("out_of_memory", NAMES_CAUSE),
-    "ErrImagePull": ("image_pull", NAMES_CAUSE),
-    "ImagePullBackOff": ("image_pull", NAMES_CAUSE),
-    "ErrImageNeverPull": ("image_pull", NAMES_CAUSE),
-    "InvalidImageName": ("image_pull", NAMES_CAUSE),
-    "FailedScheduling": ("scheduling", NAMES_CAUSE),
-    "Unschedulable": ("scheduling", NAMES_CAUSE),
-    "CreateContainerConfigError": ("config", NAMES_CAUSE),
-    "CreateContainerError": ("config", NAMES_CAUSE),
-    "RunContainerError": ("config", NAMES_CAUSE),
-    "ContainerCannotRun": ("config", NAMES_CAUSE),
-    "StartError": ("config", NAMES_CAUSE),
-    "FailedMount": ("config", ACTS),
-    "FailedAttachVolume": ("disk", ACTS),
-    "FailedCreate": ("config", ACTS),
-    "FailedCreatePodSandBox": ("network_loss", ACTS),
-    "NetworkNotReady": ("network_loss", ACTS),
-    "CrashLoopBackOff": ("crash", ACTS),
-    "BackOff": ("crash", ACTS),
-    "BackoffLimitExceeded": ("crash", ACTS),
-    "DeadlineExceeded": ("crash", ACTS),
-    "Error": ("crash", ACTS),
-    "Failed": ("crash", SHOWS),
-    "Evicted": ("memory", ACTS),
-    "Unhealthy": ("probe", ACTS),
-    "FreeDiskSpaceFailed": ("storage_full", NAMES_CAUSE),
-    "NodeHasDiskPressure": ("storage_full", NAMES_CAUSE),
-    "NodeHasInsufficientMemory": ("memory", NAMES_CAUSE),
-    "NodeNotReady": ("crash", ACTS),
-    "NodeLost": ("crash", ACTS),
-    "ProgressDeadlineExceeded": ("deploy", SHOWS),
-}
-# Conditions of nodes that are troubles when True.
-_PRESSURES: Mapping[str, str] = {
-    "MemoryPressure": "memory",
-    "DiskPressure": "storage_full",
-    "PIDPressure": "quota",
-    "NetworkUnavailable": "network_loss",
-}
 # Normal events that undo the trouble of a kind, or a reason, on the same object.
 _UNDOES: Mapping[str, str] = {
     "Scheduled": "scheduling",
@@ -77,12 +33,8 @@ _NEVER = float("-inf")
 _PERFORMANCE = re.compile(r"\b(slow\w*|laten\w+|error\w*|time-?outs?|fail\w*|5xx)\b", re.IGNORECASE)
 # A load that an event states without a reason for it.
 _LOADS = frozenset({"cpu", "memory", "latency"})
-_DONE = frozenset({"Completed", "Succeeded", "Complete"})
-# The kubelet takes a container back into good standing after ten minutes without a crash.
-_STEADY_SECONDS = 600.0
-# Restarts from which a container that happens to be up counts as flapping: the first back-off is over by then.
-_FLAPPING = 3
-# Trouble that began before the window and is not what the alert is about is the usual state of its neighbour.
+# Of equals, what the alert is about comes first; its neighbour's trouble from before the window is no news at all.
+_NEIGHBOUR = 0.9
 _CHRONIC = 0.25
 
 
@@ -119,55 +71,6 @@ def find(recording: Recording) -> list[Finding]:
 
 
 # --- states ------------------------------------------------------------------------------------------------
-
-
-def diagnose(state: Workload) -> tuple[str, float, str] | None:
-    """What is wrong with one workload or node now as (kind, weight, words); None if nothing is."""
-    if state.kind.lower() == "node":
-        return _diagnose_node(state)
-    status = state.status.rpartition(":")[2]  # `Init:CrashLoopBackOff`
-    if status in _DONE or (state.reasons and set(state.reasons) <= _DONE):
-        return None
-    if _is_up(state):
-        return _diagnose_past(state)
-    said = [status, *state.reasons, *state.past, *(c.reason for c in state.conditions if c.status == "False")]
-    candidates = [(*REASONS[word], word) for word in said if word in REASONS]
-    texts = [*state.messages, *(c.message for c in state.conditions if c.status == "False")]
-    candidates += [(m.kind, m.weight, m.quote) for m in map(wording.read, texts) if m]
-    return max(candidates, key=lambda c: c[1]) if candidates else _diagnose_silent(state, status)
-
-
-def _is_up(state: Workload) -> bool:
-    return state.desired is not None and state.ready is not None and state.ready >= state.desired
-
-
-def _diagnose_past(state: Workload) -> tuple[str, float, str] | None:
-    """A container that is up just now, but was down a moment ago or keeps coming back."""
-    recent = state.up_seconds is not None and state.up_seconds < _STEADY_SECONDS
-    ended = [(*REASONS[word], word) for word in state.past if word in REASONS]
-    if not recent or not (ended or (state.restarts or 0) >= _FLAPPING):
-        return None
-    return max(ended, key=lambda c: c[1]) if ended else ("crash", ACTS, "restarts again and again")
-
-
-def _diagnose_silent(state: Workload, status: str) -> tuple[str, float, str] | None:
-    """A workload that is not up and of which the platform gives no reason."""
-    if status == "Pending" and state.placed is False:
-        return "scheduling", NAMES_CAUSE, "Pending, no node assigned"
-    if state.desired is None or state.ready is None or state.ready >= state.desired:
-        return None
-    return (
-        ("probe", SHOWS, "runs but is not ready") if status == "Running" else ("other", SHOWS, "is not ready")
-    )
-
-
-def _diagnose_node(state: Workload) -> tuple[str, float, str] | None:
-    for condition in state.conditions:
-        if condition.status == "True" and condition.type in _PRESSURES:
-            return _PRESSURES[condition.type], NAMES_CAUSE, condition.type
-        if condition.type == "Ready" and condition.status in {"False", "Unknown"}:
-            return "crash", ACTS, "node is not ready"
-    return ("crash", ACTS, "node is not ready") if "NotReady" in state.status.split(",") else None
 
 
 def _state_troubles(states: Iterable[Workload], known: Owners) -> Iterator[Trouble]:
@@ -276,16 +179,25 @@ def _event_troubles(recording: Recording, known: Owners, states: Sequence[Worklo
         if (found := _read_event(event)) is None:
             continue
         name, service = event.object.rpartition("/")[2], known.of(event.object)
-        yield replace(
-            found,
-            service=service,
-            over=event.time < recording.window.start
-            or event.time <= closed.get(event.object, _NEVER)
+        mended = (
+            event.time <= closed.get(event.object, _NEVER)
             or event.time <= undone.get((event.object, found.kind), _NEVER)
             or event.time <= undone.get((event.object, event.reason), _NEVER)
             or name in good
-            or (name not in bad and service in standing),
+            or (name not in bad and service in standing)
         )
+        ended = _is_past(event, recording) if _is_blow(event, found) else mended
+        yield replace(found, service=service, over=ended or event.time < recording.window.start)
+
+
+def _is_blow(event: PlatformEvent, trouble: Trouble) -> bool:
+    """Whether the event is itself the blow (a failover, an upgrade): what it broke stays broken when it has ended."""
+    return trouble.kind == "failover" or (trouble.kind == "deploy" and event.reason not in REASONS)
+
+
+def _is_past(event: PlatformEvent, recording: Recording) -> bool:
+    onset = recording.alert.onset
+    return onset is not None and event.time < onset - STEADY_SECONDS
 
 
 def _read_event(event: PlatformEvent) -> Trouble | None:
@@ -320,9 +232,11 @@ def _in_view_of_alert(trouble: Trouble, recording: Recording) -> Trouble:
     alert = recording.alert
     about = alert.service is None or trouble.service == alert.service or trouble.service in alert.text
     old = trouble.onset is not None and trouble.onset < recording.window.start
-    if about or not old:
+    if about:
         return trouble
-    return replace(trouble, weight=trouble.weight * _CHRONIC, victim=True)
+    return replace(
+        trouble, weight=trouble.weight * (_CHRONIC if old else _NEIGHBOUR), victim=trouble.victim or old
+    )
 
 
 def _strongest(troubles: Iterable[Trouble]) -> Iterator[Finding]:
