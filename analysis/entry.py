@@ -1,10 +1,10 @@
 """What users see: the share of requests that succeed, where it is measured in front of all services."""
 
 from collections.abc import Sequence
-from statistics import fmean, median
+from statistics import median
 
 from opsleuth.analysis.records import Finding, Recording, Series
-from opsleuth.analysis.robust import spread, typical_step
+from opsleuth.analysis.robust import quantile, spread, typical_step
 from opsleuth.analysis.roles import role_of
 from opsleuth.analysis.topology import callees_of
 
@@ -12,6 +12,8 @@ from opsleuth.analysis.topology import callees_of
 FLOOR = 0.005
 # Spreads from which users suffer: the usual bound for an outlier.
 SUFFER = 3.0
+# What is exceeded during a quarter of the incident: a fault need not last until the recording ends.
+LASTING = 0.75
 
 
 def entries(recording: Recording) -> list[str]:
@@ -46,7 +48,7 @@ def _finding(entry: str, series: Series, onset: float | None) -> Finding | None:
     during = _failing(series, role.scale, [t >= start for t in series.times])
     if not before or not during:
         return None
-    usual, now = median(before), fmean(during)
+    usual, now = median(before), quantile(during, LASTING)
     size = (now - usual) / spread(before, FLOOR)
     if size < SUFFER:
         return None

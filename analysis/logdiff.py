@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from opsleuth.analysis.failure_words import speaks_of_exception, speaks_of_failure
 from opsleuth.analysis.losses import counts_by_service, total
-from opsleuth.analysis.records import Finding, PatternCount, Recording
+from opsleuth.analysis.records import Dependency, Finding, PatternCount, Recording
 from opsleuth.analysis.spans import Traffic
 from opsleuth.analysis.steps import Loss, Tally, loss
 from opsleuth.analysis.templates import mine
@@ -124,34 +124,46 @@ def _bound(line: Mapping[str, int], anchor: Mapping[str, int], lost: Loss, befor
     return True
 
 
-def find(recording: Recording, seen: Traffic) -> list[Finding]:
-    """For each service, the usual line that is missing most, and its new lines of failure."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Statements by service, and which windows they are compared in. Without a reference there are none."""
+
+    by_service: Mapping[str, Sequence[Statement]]
+    windows: Windows
+
+
+def read(recording: Recording) -> Written:
+    """What the logs of a recording hold."""
     rows = pattern_counts(recording)
     windows = arrange([row.window for row in rows], recording.alert.onset)
-    if not windows.reference:
-        return []
+    return Written(statements(rows) if windows.reference else {}, windows)
+
+
+def lost_steps(written: Written, seen: Traffic) -> list[Finding]:
+    """For each service, the usual line that is missing most."""
+    windows = written.windows
     operations = counts_by_service(seen.stats)
-    written = statements(rows)
-    news = {service: _new_failures(lines, windows) for service, lines in written.items()}
     found = []
-    for service, lines in written.items():
+    for service, lines in written.by_service.items():
+        new = _new_failures(lines, windows)
         lost = [
             one for one in lost_lines(lines, operations.get(service, {}), windows) if one.loss.size >= LOST
         ]
         if lost:
-            worst = max(lost, key=lambda one: (_with_failures(one, news[service], windows), one.line.example))
-            found.append(_lost_finding(worst, news[service], windows))
-    lossy = {finding.service for finding in found}
-    failing = lossy | {service for service, new in news.items() if new}
-    callees = callees_of(recording.topology)
-    found += [
-        _new_finding(
-            new, windows, victim=service not in lossy and bool(callees.get(service, set()) & failing)
-        )
-        for service, new in news.items()
-        if new
-    ]
+            worst = max(lost, key=lambda one: (_with_failures(one, new, windows), one.line.example))
+            found.append(_lost_finding(worst, new, windows))
     return found
+
+
+def new_failures(written: Written, topology: Sequence[Dependency] | None) -> list[Finding]:
+    """For each service, its lines of failure that the reference does not know; those of callers are victims'."""
+    found = {service: _new_failures(lines, written.windows) for service, lines in written.by_service.items()}
+    new = {service: lines for service, lines in found.items() if lines}
+    callees = callees_of(topology)
+    return [
+        _new_finding(lines, written.windows, victim=not callees.get(service, set()).isdisjoint(new))
+        for service, lines in new.items()
+    ]
 
 
 def _new_failures(lines: Sequence[Statement], windows: Windows) -> list[Statement]:

@@ -1,18 +1,66 @@
 """How requests are served: what spans and the lines written on the way say together."""
 
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
 from opsleuth.analysis import edges, logdiff, losses, operations, span_status
 from opsleuth.analysis.records import Finding, Recording
-from opsleuth.analysis.spans import traffic
+from opsleuth.analysis.spans import Traffic, traffic
+from opsleuth.analysis.windows import arrange
+
+# Share of the usual calls under which a callee is no longer asked as it was.
+ASKED = 0.5
+# A loss elsewhere explains one only if it is at least half as large.
+COMPARABLE = 0.5
 
 
 def find(recording: Recording) -> list[Finding]:
     """Services that lose time or steps, strongest first inside each detector.
 
     `span_time` compares milliseconds (on the way and in the operations), `lost_steps` counts of child spans
-    and log lines against what they belong to, `span_status` failed spans, `new_failures` lines of failure that the reference does not know.
+    and log lines against what they belong to, `span_status` failed spans, `new_failures` lines of failure that
+    the reference does not know.
     """
-    seen, onset = traffic(recording), recording.alert.onset
-    found = [*edges.find(seen, onset), *operations.find(seen, onset), *losses.find(seen, onset)]
-    found += span_status.find(seen)
-    found += logdiff.find(recording, seen)
+    seen, written, onset = traffic(recording), logdiff.read(recording), recording.alert.onset
+    lost = losses.find(seen, onset) + logdiff.lost_steps(written, seen)
+    found = [*edges.find(seen, onset), *operations.find(seen, onset), *span_status.find(seen)]
+    found += passed_on(lost, asked(seen, onset)) + logdiff.new_failures(written, recording.topology)
     return sorted(found, key=lambda f: (f.detector, -f.size, f.service, f.kind, f.text))
+
+
+def asked(seen: Traffic, onset: float | None) -> dict[tuple[str, str], float]:
+    """Calls per trace of each pair of services now, as a share of the usual."""
+    windows = arrange((edge.window for edge in seen.edges), onset)
+    traces = {stat.window: stat.traces_in_window or 1 for stat in seen.stats}
+    rates: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for edge in seen.edges:
+        rates[edge.caller, edge.callee][edge.window] = edge.count / traces.get(edge.window, 1)
+    shares = {}
+    for pair, rate in rates.items():
+        usual = _mean(rate, windows.reference)
+        if usual > 0:
+            shares[pair] = _mean(rate, windows.incident) / usual
+    return shares
+
+
+def _mean(rates: dict[str, float], names: Sequence[str]) -> float:
+    return sum(rates.get(name, 0.0) for name in names) / len(names) if names else 0.0
+
+
+def passed_on(lost: Sequence[Finding], asked: dict[tuple[str, str], float]) -> list[Finding]:
+    """Losses that another service's loss explains become a victim's.
+
+    A callee that is asked far less often, by a caller whose own work breaks off, only answers what still comes.
+    A caller that asks as usual breaks off because its callee did.
+    """
+    sizes: dict[str, float] = defaultdict(float)
+    for finding in lost:
+        sizes[finding.service] = max(sizes[finding.service], finding.size)
+    victims = set()
+    for (caller, callee), share in asked.items():
+        if caller in sizes and callee in sizes:
+            cause, victim = (caller, callee) if share < ASKED else (callee, caller)
+            if sizes[cause] >= COMPARABLE * sizes[victim]:
+                victims.add(victim)
+    return [replace(f, direction="victim") if f.service in victims else f for f in lost]

@@ -19,7 +19,9 @@ def test_the_middle_quantile_is_the_median(samples: list[float]) -> None:
 
 
 @given(values, st.floats(0, 1), st.floats(0, 1))
-def test_quantiles_rise_with_their_share_and_stay_inside(samples: list[float], one: float, other: float) -> None:
+def test_quantiles_rise_with_their_share_and_stay_inside(
+    samples: list[float], one: float, other: float
+) -> None:
     low, high = sorted((one, other))
     assert min(samples) <= quantile(samples, low) <= quantile(samples, high) + 1e-9
     assert quantile(samples, high) <= max(samples) + 1e-9
@@ -67,9 +69,7 @@ def test_a_shift_counts_in_spreads_of_the_time_before() -> None:
     assert (moved.before, moved.after, moved.change, moved.score) == (10.0, 16.0, 6.0, 3.0)
 
 
-@pytest.mark.parametrize(
-    ("incident", "expected"), [([30.0], 10.0), ([15.0], 0.0), ([4.0], -6.0), ([], 0.0)]
-)
+@pytest.mark.parametrize(("incident", "expected"), [([30.0], 10.0), ([15.0], 0.0), ([4.0], -6.0), ([], 0.0)])
 def test_excess_counts_only_beyond_all_references(incident: list[float], expected: float) -> None:
     rests = [rest for level in (10.0, 20.0) if (rest := usual([level], 1.0)) is not None]
     assert excess(incident, rests) == expected
