@@ -11,6 +11,8 @@ from opsleuth.analysis.records import Finding
 HALF = 3.0
 # "It is slow" and "it fails" are what any fault looks like; "its CPU is full" names one.
 SYMPTOM_WEIGHT = 0.7
+# Detectors that see work break off inside the service: they locate a fault, whatever kind it goes by.
+LOCATING = frozenset({"lost_steps"})
 # Ways to fail that turn into each other from one service to the next.
 FAILING = SYMPTOMS - {"latency"}
 # Another kind on the same service is weighed beside the strongest if it is at least half as strong.
@@ -23,16 +25,19 @@ def strengths(findings: Iterable[Finding], discounts: Mapping[str, float] | None
     Size against `HALF`, times size against the largest of the same detector: among many that deviate, the one
     that deviates most is meant. `discounts` weigh single kinds down.
     """
-    weights = dict.fromkeys(SYMPTOMS, SYMPTOM_WEIGHT)
-    weights |= {kind: weights.get(kind, 1.0) * discount for kind, discount in (discounts or {}).items()}
+    discounts = discounts or {}
     causes = [(place, f) for place, f in enumerate(findings) if f.direction == "cause" and f.size > 0]
     peaks: dict[str, float] = defaultdict(float)
     for _, finding in causes:
         peaks[finding.detector] = max(peaks[finding.detector], finding.size)
     return {
-        place: weights.get(f.kind, 1.0) * f.size / (f.size + HALF) * f.size / peaks[f.detector]
+        place: _weight(f) * discounts.get(f.kind, 1.0) * f.size / (f.size + HALF) * f.size / peaks[f.detector]
         for place, f in causes
     }
+
+
+def _weight(finding: Finding) -> float:
+    return SYMPTOM_WEIGHT if finding.kind in SYMPTOMS and finding.detector not in LOCATING else 1.0
 
 
 def joined(parts: Iterable[tuple[Finding, float]]) -> float:
