@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opsleuth.analysis.levels import Level, level
-from opsleuth.analysis.records import EdgeLatency, Finding
-from opsleuth.analysis.spans import Traffic
+from opsleuth.analysis.records import Finding
+from opsleuth.analysis.spans import Traffic, strays
 from opsleuth.analysis.windows import arrange
 
 # Standard deviations from which a pair counts as slower: the usual bound for an outlier.
@@ -20,31 +20,50 @@ MOST = 0.5
 # Of the largest excess, the share from which another counts as of the same cause.
 ALIKE = 0.25
 
+Pair = tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The gap of one pair; less than `floor_ms` is nothing."""
+    """The gap of one pair. Less than `floor_ms` is nothing; a single call strays by `noise_ms`."""
 
     caller: str
     callee: str
     level: Level
     floor_ms: float
+    noise_ms: float
 
     @property
     def slower(self) -> bool:
         """Whether the pair lost more time than it would by itself."""
-        return self.level.size(self.floor_ms) >= SLOWER
+        stands_out = self.level.excess > self.noise_ms
+        return stands_out and self.level.size(self.floor_ms, self.noise_ms) >= SLOWER
 
 
-def compare(edges: Sequence[EdgeLatency], onset: float | None, floor_ms: float) -> list[Gap]:
+def compare(seen: Traffic, onset: float | None) -> list[Gap]:
     """Every pair that was measured both in the reference and in the incident."""
+    edges, noise = seen.edges, _noise(seen, onset)
     windows = arrange((edge.window for edge in edges), onset)
-    points: dict[tuple[str, str], dict[str, tuple[float, int]]] = defaultdict(dict)
+    points: dict[Pair, dict[str, tuple[float, int]]] = defaultdict(dict)
     for edge in edges:
         if edge.network_gap_ms_p50 is not None and edge.count > 0:
             points[edge.caller, edge.callee][edge.window] = (edge.network_gap_ms_p50, edge.count)
     levels = ((pair, level(by_window, windows)) for pair, by_window in sorted(points.items()))
-    return [Gap(*pair, found, floor_ms) for pair, found in levels if found is not None]
+    return [
+        Gap(*pair, found, seen.floor_ms, noise.get(pair, 0.0)) for pair, found in levels if found is not None
+    ]
+
+
+def _noise(seen: Traffic, onset: float | None) -> dict[Pair, float]:
+    """How far single calls of a pair stray in the reference, read from the clients' side of them."""
+    reference = arrange((stat.window for stat in seen.stats), onset).reference
+    noise: dict[Pair, float] = {}
+    for stat in seen.stats:
+        callee = seen.ways.get((stat.service, stat.operation))
+        if callee is not None and stat.window in reference:
+            pair = stat.service, callee
+            noise[pair] = max(noise.get(pair, 0.0), strays(stat))
+    return noise
 
 
 def _share_slower(gaps: Sequence[Gap]) -> float:
@@ -92,7 +111,7 @@ def reached_slowly(gaps: Sequence[Gap]) -> dict[str, list[Gap]]:
 
 def find(seen: Traffic, onset: float | None) -> list[Finding]:
     """Services whose network, or whose process, loses time between client and server."""
-    gaps = compare(seen.edges, onset, seen.floor_ms)
+    gaps = compare(seen, onset)
     callers = starved(gaps)
     explained = {(gap.caller, gap.callee) for out in callers.values() for gap in out}
     rest = [gap for gap in gaps if (gap.caller, gap.callee) not in explained]
@@ -138,7 +157,7 @@ def _finding(service: str, kind: str, gaps: Sequence[Gap], together: Level, text
         signal="traces",
         service=service,
         kind=kind,
-        size=together.size(gaps[0].floor_ms),
+        size=together.size(gaps[0].floor_ms, max(gap.noise_ms for gap in gaps)),
         text=text,
         figures={
             "baseline": together.usual,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from opsleuth.analysis import edges
 from opsleuth.analysis.levels import DRIFT, Level, level
 from opsleuth.analysis.records import Finding, SpanStat
-from opsleuth.analysis.spans import Key, Traffic
+from opsleuth.analysis.spans import Key, Traffic, strays
 from opsleuth.analysis.windows import Windows, arrange
 
 # Standard deviations from which a slowdown is worth a word: the usual bound for an outlier.
@@ -51,15 +51,8 @@ def _own_time(key: Key, rows: Mapping[str, SpanStat], windows: Windows, floor_ms
     found = level({name: (row.self_ms_p50 or 0.0, row.count) for name, row in rows.items()}, windows)
     if found is None:
         return None
-    noise = max(_strays(rows[name]) for name in windows.reference if name in rows)
+    noise = max(strays(rows[name]) for name in windows.reference if name in rows)
     return OwnTime(*key, found, noise, floor_ms)
-
-
-def _strays(row: SpanStat) -> float:
-    """A mean far from the median tells of a long tail: such an operation varies by nature."""
-    if row.self_ms_mean is None or row.self_ms_p50 is None:
-        return 0.0
-    return abs(row.self_ms_mean - row.self_ms_p50)
 
 
 def find(seen: Traffic, onset: float | None) -> list[Finding]:
@@ -67,10 +60,10 @@ def find(seen: Traffic, onset: float | None) -> list[Finding]:
 
     The client's side of a call is left out: its own time is the way to the other service and back.
     """
-    gaps = edges.compare(seen.edges, onset, seen.floor_ms)
+    gaps = edges.compare(seen, onset)
     worst: dict[str, OwnTime] = {}
     for own in compare(seen.stats, onset, seen.floor_ms):
-        if own.size < SLOWER or (own.service, own.operation) in seen.clients:
+        if own.size < SLOWER or (own.service, own.operation) in seen.ways:
             continue
         if any(_is_way(own, gap) for gap in gaps):
             continue

@@ -45,7 +45,8 @@ def joined(parts: Iterable[tuple[Finding, float]]) -> float:
     best: dict[str, float] = defaultdict(float)
     for finding, strength in parts:
         best[finding.detector] = max(best[finding.detector], strength)
-    return 1.0 - prod(1.0 - strength for strength in best.values())
+    together = 1.0 - prod(1.0 - strength for strength in best.values())
+    return max(together, *best.values())  # not 0 where a strength is so small that 1 minus it is 1
 
 
 def by_kind(parts: Sequence[tuple[Finding, float]]) -> dict[str, float]:

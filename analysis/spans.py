@@ -106,15 +106,14 @@ class Traffic:
     """Sums over the spans of a recording.
 
     `parents` holds, for each (service, operation), the operations of the same service that it was seen under
-    (None: called from outside). `clients` are operations that wait for another service's span. `request_ms` is
-    what a request usually takes, all own times of a trace together (0 if unknown). `members` are the spans
+    (None: called from outside). `ways` are operations that wait for another service's span, with that service. `request_ms` is what a request usually takes, all own times of a trace together (0 if unknown). `members` are the spans
     themselves with the window of each.
     """
 
     stats: Sequence[SpanStat]
     edges: Sequence[EdgeLatency]
     parents: Mapping[Key, frozenset[str | None]]
-    clients: frozenset[Key]
+    ways: Mapping[Key, str]
     request_ms: float
     members: Sequence[tuple[Family, str]]
 
@@ -122,6 +121,13 @@ class Traffic:
     def floor_ms(self) -> float:
         """Milliseconds a call must gain before anybody who waits for the request would notice."""
         return max(FLOOR_MS, NOTICED * self.request_ms)
+
+
+def strays(stat: SpanStat) -> float:
+    """How far a call strays from the usual, ms: a mean far from the median tells of a long tail."""
+    if stat.self_ms_mean is None or stat.self_ms_p50 is None:
+        return 0.0
+    return abs(stat.self_ms_mean - stat.self_ms_p50)
 
 
 def request_ms(stats: Sequence[SpanStat], onset: float | None) -> float:
@@ -145,18 +151,18 @@ def traffic(recording: Recording) -> Traffic:
     stats = recording.span_stats if recording.span_stats is not None else sum_up(own, window_of)
     edges = recording.edges if recording.edges is not None else gaps(own, window_of)
     parents: dict[Key, set[str | None]] = defaultdict(set)
-    clients: set[Key] = set()
+    ways: dict[Key, str] = {}
     for member in own:
         span, parent = member.span, member.parent
         inside = parent is not None and parent.service == span.service
         parents[span.service, span.operation].add(parent.operation if parent and inside else None)
-        if any(child.service != span.service for child in member.children):
-            clients.add((span.service, span.operation))
+        if member.only_remote_child is not None:
+            ways[span.service, span.operation] = member.only_remote_child.service
     return Traffic(
         stats,
         edges,
         {key: frozenset(names) for key, names in parents.items()},
-        frozenset(clients),
+        ways,
         request_ms(stats, recording.alert.onset),
         members,
     )
