@@ -21,7 +21,7 @@ from statistics import fmean, median, pvariance
 from opsleuth.analysis.records import Finding, Recording
 from opsleuth.analysis.robust import Usual, quantile, usual
 from opsleuth.analysis.roles import role_of
-from opsleuth.analysis.topology import callees_of, distances
+from opsleuth.analysis.topology import callees_of, distances, nearest
 from opsleuth.analysis.traffic import Sample, Traffic, split_at, traffic_of
 
 # Latency wobbles by some percent between any two stretches; a spread below that is luck, not precision.
@@ -184,7 +184,7 @@ def _harm(
 
 
 def own_harm(recording: Recording, harms: Mapping[str, Harm]) -> dict[str, Harm]:
-    """The same harms with `own` reduced by what direct callees explain.
+    """The same harms with `own` reduced by what direct callees explain (through callees that nobody measures).
 
     Only services within reach of the alert (all of them if the topology does not hold the alerting service).
     """
@@ -192,9 +192,7 @@ def own_harm(recording: Recording, harms: Mapping[str, Harm]) -> dict[str, Harm]
     alerting = recording.alert.service
     reach = distances(callees, alerting) if alerting in callees else dict.fromkeys(harms, 0)
     return {
-        service: replace(
-            harm, own=_own(harm, [harms[c] for c in sorted(callees.get(service, ())) if c in harms])
-        )
+        service: replace(harm, own=_own(harm, [harms[callee] for callee in nearest(callees, service, harms)]))
         for service, harm in harms.items()
         if service in reach
     }

@@ -45,11 +45,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A level that moved: `usual` to `incident` in the quantity's unit, by `score` spreads, first seen at `onset`."""
+    """A level that moved: `usual` to `incident` in the quantity's unit, by `score` spreads, first seen at `onset`.
+
+    `size` is the score brought to a scale on which `NOTICEABLE` is just that, also where less was asked for.
+    """
 
     usual: float
     incident: float
     score: float
+    size: float
     onset: float | None
 
 
@@ -77,7 +81,7 @@ def moved(
     cut = sum(1 for time in series.times if onset is not None and time + step <= onset)
     views = [_onset_view(values, cut, rule, rest), _drift_view(values, rest)]
     moves = [move for view in views if view and (move := _move(series.times, values, view, rule)) is not None]
-    return max(moves, key=lambda move: move.score) if moves else None
+    return max(moves, key=lambda move: move.size) if moves else None
 
 
 def _onset_view(values: Sequence[float], cut: int, rule: Rule, reference: Sequence[float]) -> _View | None:
@@ -103,13 +107,11 @@ def _move(times: Sequence[float], values: Sequence[float], view: _View, rule: Ru
     floor = rule.floor + rule.relative * abs(level)
     noise = max(view.wobble, *(spread(rest, floor) for rest in view.rests))
     score = rule.side * (view.incident - level) / noise
-    saturated = rule.harmful > 0 and view.incident >= SATURATED
-    if score < (SATURATED_NOTICEABLE if saturated else rule.noticeable):
+    needed = SATURATED_NOTICEABLE if rule.harmful > 0 and view.incident >= SATURATED else rule.noticeable
+    if score < needed or (rule.side > 0 and view.incident < rule.ratio * level):
         return None
-    if rule.side > 0 and view.incident < rule.ratio * level:
-        return None
-    beyond = [rule.side * (value - level) > NOTICEABLE * noise for value in values]
-    return Move(level, view.incident, score, _rise(times, beyond, view.cut))
+    beyond = [rule.side * (value - level) > needed * noise for value in values]
+    return Move(level, view.incident, score, score * NOTICEABLE / needed, _rise(times, beyond, view.cut))
 
 
 def _rise(times: Sequence[float], beyond: Sequence[bool], cut: int) -> float | None:

@@ -96,7 +96,7 @@ def _moved_finding(series: Series, role: Role, rule: Rule, move: Move) -> Findin
         signal="metrics",
         service=series.service,
         kind=rule.kind,
-        size=move.score,
+        size=move.size,
         text=(
             f"{series.metric} of {series.service} went from {usual:.4g} to {incident:.4g} {series.unit}, "
             f"{move.score:.1f} times its usual spread."

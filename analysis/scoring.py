@@ -15,6 +15,8 @@ SYMPTOM_WEIGHT = 0.7
 LOCATING = frozenset({"lost_steps"})
 # Ways to fail that turn into each other from one service to the next.
 FAILING = SYMPTOMS - {"latency"}
+# What is a hundredth of an overwhelming finding makes nobody a suspect.
+NEGLIGIBLE = 0.01
 # Another kind on the same service is weighed beside the strongest if it is at least half as strong.
 COMPARABLE = 0.5
 
@@ -30,10 +32,11 @@ def strengths(findings: Iterable[Finding], discounts: Mapping[str, float] | None
     peaks: dict[str, float] = defaultdict(float)
     for _, finding in causes:
         peaks[finding.detector] = max(peaks[finding.detector], finding.size)
-    return {
+    scored = {
         place: _weight(f) * discounts.get(f.kind, 1.0) * f.size / (f.size + HALF) * f.size / peaks[f.detector]
         for place, f in causes
     }
+    return {place: strength for place, strength in scored.items() if strength >= NEGLIGIBLE}
 
 
 def _weight(finding: Finding) -> float:

@@ -1,7 +1,7 @@
 """Questions to the graph of who calls whom."""
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from opsleuth.analysis.records import Dependency
 
@@ -39,3 +39,18 @@ def path(callees: Mapping[str, Iterable[str]], start: str, goal: str) -> list[st
         callers = (c for c in callees if reach.get(c) == distance and chain[0] in callees[c])
         chain.insert(0, min(callers))
     return chain
+
+
+def nearest(callees: Mapping[str, Iterable[str]], start: str, known: Container[str]) -> list[str]:
+    """The first services of `known` on every way down from `start`, sorted: looks through those that are not."""
+    found: set[str] = set()
+    passed = {start}
+    queue = deque([start])
+    while queue:
+        for callee in callees.get(queue.popleft(), ()):
+            if callee in known:
+                found.add(callee)
+            elif callee not in passed:
+                passed.add(callee)
+                queue.append(callee)
+    return sorted(found - {start})
