@@ -82,9 +82,9 @@ class CaseFolder:
 
 
 def _order(row: Mapping[str, Any]) -> str:
-    # "baseline" names no time; it comes before the minutes as a digit sorts before a letter otherwise.
-    moment = next((row[name] for name in TIME_FIELDS if name in row), "")
-    return "" if moment == "baseline" else str(moment)
+    moment = str(next((row[name] for name in TIME_FIELDS if name in row), ""))
+    # "baseline" names no time and comes first; "21Z" would sort behind "21.5Z".
+    return "" if moment == "baseline" else moment.removesuffix("Z")
 
 
 def _table(file: str, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -95,11 +95,10 @@ def _table(file: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _csv(file: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    columns = list(CSV_COLUMNS[file])
-    if any(row.get("instance") for row in rows):
-        columns.append("instance")
+    extra = ["instance"] if any(row.get("instance") for row in rows) else []
     out = io.StringIO()
-    table = csv.DictWriter(out, columns, restval="", extrasaction="raise", lineterminator="\n")
+    columns = [*CSV_COLUMNS[file], *extra]
+    table = csv.DictWriter(out, columns, restval="", extrasaction="ignore", lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
     return out.getvalue()

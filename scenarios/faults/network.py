@@ -1,0 +1,119 @@
+"""Faults between services: delay, loss, names that do not resolve, certificates that have run out."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from opsleuth.scenarios.case_folder import utc
+from opsleuth.scenarios.faults.answer import Answer, Fault
+from opsleuth.scenarios.scene import Scene
+from opsleuth.scenarios.world import Service
+
+
+def edges_of(scene: Scene, service: str) -> list[str]:
+    """All calls to and from a service, as targets of effects."""
+    world = scene.world
+    return [f"{c.caller}>{c.callee}" for c in (*world.callers(service), *world.callees(service))]
+
+
+def network_delay(scene: Scene) -> Answer:
+    """Every packet to and from one service takes longer; its own work is as fast as ever."""
+    service = scene.app()
+    # The harm is the added latency, so the latency's spread is the measure, not that of the bare gap.
+    amount = scene.size * scene.spread(service.name, "self_ms")
+    for edge in edges_of(scene, service.name):
+        scene.effects.add(edge, "gap_ms", amount, scene.lasting)
+    return Answer(service.name, also_kinds=["latency"])
+
+
+def network_loss(scene: Scene) -> Answer:
+    """Lost packets: segments are sent again, the tail grows by the time-outs, some connections break."""
+    service = scene.app()
+    scene.push(service.name, "retransmits", 2)
+    scene.effects.add(service.name, "tail", 0.3 * scene.size, scene.lasting)
+    for call in scene.world.callers(service.name):
+        edge = f"{call.caller}>{call.callee}"
+        scene.effects.add(
+            edge, "gap_ms", 0.4 * scene.size * scene.spread(service.name, "self_ms"), scene.lasting
+        )
+        scene.push(edge, "fail", 0.6)
+        scene.say(call.caller, "WARN", lambda r: _broken(r, service.name), per_minute=scene.size / 3)
+    return Answer(service.name, also_kinds=["network_delay"])
+
+
+def _broken(random: Random, callee: str) -> str:
+    address = f"10.42.{random.randrange(8)}.{random.randrange(2, 250)}"
+    reason = random.choice(("connection reset by peer", "i/o timeout", "no response within 200ms, retrying"))
+    return f"call to {callee} failed: read tcp {address}:{random.randrange(30000, 60000)}->{address}:8080: {reason}"
+
+
+_UNKNOWN: dict[str, Callable[[str], str]] = {
+    "jvm": lambda host: f"java.net.UnknownHostException: {host}: Name or service not known",
+    "go": lambda host: f'msg="call failed" err="dial tcp: lookup {host} on 10.96.0.10:53: no such host"',
+    "python": lambda host: (
+        f"requests.exceptions.ConnectionError: {host}: [Errno -2] Name or service not known"
+    ),
+    "node": lambda host: f"Error: getaddrinfo ENOTFOUND {host}",
+}
+
+
+def dns(scene: Scene) -> Answer:
+    """A service cannot resolve the name of one that it calls; the callee is well and gets fewer requests."""
+    service = scene.calling_app()
+    call = scene.random.choice(scene.world.callees(service.name))
+    host = (
+        call.callee
+        if call.callee.endswith(".example")
+        else f"{call.callee}.{scene.world.namespace}.svc.cluster.local"
+    )
+    scene.push(f"{service.name}>{call.callee}", "fail", 1.3)
+    scene.effects.add(service.name, "hush", 0.02 * scene.size, scene.lasting)
+    scene.say(service.name, "ERROR", lambda _: _UNKNOWN[service.runtime](host))
+    if scene.random.random() < 0.4:
+        diff = "-  dnsPolicy: ClusterFirst\n+  dnsPolicy: Default\n"
+        scene.change(
+            scene.timing.onset - 60,
+            service.name,
+            "config",
+            f"{service.name}: pod template cleaned up",
+            diff=diff,
+        )
+    return Answer(service.name, also_kinds=["config", "dependency"])
+
+
+def certificate(scene: Scene) -> Answer:
+    """The certificate of a called service runs out at the onset: new connections to it are refused by callers."""
+    service = scene.take([s for s in scene.world.with_role("app", "external") if scene.world.callers(s.name)])
+    scene.say(
+        service.name, "WARN", _handshake, per_minute=0 if service.role == "external" else scene.size / 3
+    )
+    for call in scene.world.callers(service.name):
+        caller = scene.world.service(call.caller)
+        scene.push(f"{call.caller}>{call.callee}", "fail", 1.2)
+        scene.say(call.caller, "ERROR", lambda _, c=caller: _expired(scene, c, service))  # type: ignore[misc]
+    if service.role == "app":
+        status = {"not_after": utc(scene.timing.onset), "ready": "False", "reason": "Expired"}
+        scene.object("Certificate", f"{service.name}-tls", status, namespace=scene.world.namespace)
+    return Answer(service.name)
+
+
+def _handshake(random: Random) -> str:
+    address = f"10.42.{random.randrange(8)}.{random.randrange(2, 250)}:{random.randrange(30000, 60000)}"
+    return f"http: TLS handshake error from {address}: remote error: tls: expired certificate"
+
+
+def _expired(scene: Scene, caller: Service, callee: Service) -> str:
+    if caller.runtime == "jvm":
+        return f"javax.net.ssl.SSLHandshakeException: {callee.name}: PKIX path validation failed: validity check failed"
+    now, end = utc(scene.timing.onset + 60), utc(scene.timing.onset)
+    return (
+        f"call to https://{callee.name} failed: tls: failed to verify certificate: x509: "
+        f"certificate has expired or is not yet valid: current time {now} is after {end}"
+    )
+
+
+FAULTS: Sequence[Fault] = (
+    Fault("network_delay", network_delay, shows=["traces"]),
+    Fault("network_loss", network_loss),
+    Fault("dns", dns),
+    Fault("certificate", certificate),
+)

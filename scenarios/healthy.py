@@ -1,0 +1,58 @@
+"""Worlds in which nothing is wrong though an alert came: it was twitchy, late, or about something over."""
+
+from collections.abc import Callable, Mapping
+
+from opsleuth.scenarios.scene import Scene
+
+
+def quiet(_scene: Scene) -> str:
+    """Nothing happened at all."""
+    return "A single sample above its limit."
+
+
+def recovered(scene: Scene) -> str:
+    """A pod was restarted once, more than half an hour before the alert was sent, and all is well since."""
+    service = scene.app()
+    pod = scene.random.choice(service.pods)
+    when = scene.timing.start - scene.random.uniform(600, 1800)
+    message = f"back-off 10s restarting failed container={service.name} pod={pod}"
+    scene.event("BackOff", f"Pod/{pod}", message, first=when - 30, at=when, count=1)
+    scene.pod_state(pod, restarts=1, started=when + 20)
+    return f"One restart of {service.name}, over before the window."
+
+
+def released(scene: Scene) -> str:
+    """A release that did no harm."""
+    service = scene.app()
+    scene.deploy(scene.timing.onset - 120, service.name, "wording of two messages")
+    return f"A harmless release of {service.name}."
+
+
+def rolled_back(scene: Scene) -> str:
+    """A bad release, rolled back before the window began."""
+    service, start = scene.app(), scene.timing.start
+    before, after = scene.deploy(start - 2400, service.name, "new basket")
+    scene.change(
+        start - 1500,
+        service.name,
+        "rollback",
+        f"{service.name} back to {before} (from {after})",
+        version=before,
+    )
+    return f"Release {after} of {service.name} was rolled back before the window."
+
+
+def busy(scene: Scene) -> str:
+    """More load than usual, well carried."""
+    edge = scene.world.edge
+    scene.effects.add(edge.name, "rps", 0.08 * scene.world.entry_rps, scene.growing)
+    return "Somewhat more load, no harm."
+
+
+HEALTHY: Mapping[str, Callable[[Scene], str]] = {
+    "quiet": quiet,
+    "recovered": recovered,
+    "released": released,
+    "rolled_back": rolled_back,
+    "busy": busy,
+}

@@ -1,0 +1,177 @@
+"""Traces of a scene: sampled spans with status, and the aggregates per operation and per call."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from opsleuth.scenarios.case_folder import CaseFolder, figure, minute, utc
+from opsleuth.scenarios.physics import Effects, Level, levels, usual_rates
+from opsleuth.scenarios.scene import Scene
+from opsleuth.scenarios.world import Service, World
+
+# Each service has two operations: share of its calls, weight of its own time (mean 1 over both).
+_OPERATIONS = ((0.6, 0.8), (0.4, 1.3))
+_SAMPLED = 0.04  # share of requests that are traced
+_SCATTER = 0.35  # of the logarithm of one span's own time
+
+
+def operations(service: Service) -> tuple[str, str]:
+    """The names of a service's two operations."""
+    path = service.name.split("-")[0].split(".")[0]
+    if service.runtime == "postgres":
+        return "SELECT app", "UPDATE app"
+    if service.runtime == "redis":
+        return "GET", "SET"
+    return f"GET /{path}", f"POST /{path}"
+
+
+def write_aggregates(scene: Scene, case: CaseFolder) -> None:
+    """Add `span_stats.csv` and `edge_latency.csv`: a fault-free window and the minutes around the onset."""
+    timing = scene.timing
+    _window(scene, case, "baseline", timing.baseline, 10, Effects())
+    first = math.floor(timing.onset / 60 - 5) * 60
+    for start in range(first, int(timing.end), 60):
+        _window(scene, case, minute(start), start, 1, scene.effects)
+
+
+def _window(scene: Scene, case: CaseFolder, name: str, start: float, minutes: int, effects: Effects) -> None:
+    world, random = scene.world, scene.random
+    moment = start + 30 * minutes
+    now, rates = levels(world, effects, moment), usual_rates(world)
+    traces = max(1, round(now[world.edge.name].rps * 60 * minutes * _SAMPLED))
+    for service in world.services:
+        if service.role != "external":
+            count = traces * rates[service.name] / world.entry_rps
+            gone = effects.at(service.name, "lost_children", moment)
+            _operation_rows(random, case, (name, traces), service, now[service.name], count, gone)
+    for call in world.calls:
+        count = round(traces * rates[call.caller] / world.entry_rps * call.fan)
+        gap = call.gap_ms + effects.at(f"{call.caller}>{call.callee}", "gap_ms", moment)
+        # The median of n samples strays by about 1.25 / sqrt(n) of one sample's spread.
+        gap *= math.exp(random.gauss(0, 0.4 / math.sqrt(max(1, count))))
+        row = {"window": name, "caller": call.caller, "callee": call.callee}
+        case.add("edge_latency.csv", **row, count=count, network_gap_ms_p50=figure(gap))
+
+
+def _operation_rows(
+    random: Random,
+    case: CaseFolder,
+    window: tuple[str, int],
+    service: Service,
+    level: Level,
+    count: float,
+    gone: float,
+) -> None:
+    """`window` is its name and its number of traces, `gone` the share of requests that end before their calls."""
+    for operation, (share, weight) in zip(operations(service), _OPERATIONS, strict=True):
+        calls = round(count * share)
+        own = level.self_ms * weight * math.exp(random.gauss(0, 0.45 / math.sqrt(max(1, calls))))
+        waiting = (level.latency_ms - level.self_ms) * (1 - gone)
+        case.add(
+            "span_stats.csv",
+            window=window[0],
+            service=service.name,
+            operation=operation,
+            count=calls,
+            traces_in_window=window[1],
+            duration_ms_p50=figure(own + waiting),
+            self_ms_p50=figure(own),
+            self_ms_mean=figure(own * math.exp(_SCATTER**2 / 2)),
+            children_mean=figure(level.children * (1 - gone)),
+        )
+
+
+def write_spans(scene: Scene, case: CaseFolder, *, before: int = 25, after: int = 60) -> None:
+    """Add `traces.jsonl` (`before` and `after` the onset so many traces) and `traces_baseline.jsonl`."""
+    timing = scene.timing
+    earlier = [
+        scene.random.uniform(max(timing.start, timing.onset - 900), timing.onset) for _ in range(before)
+    ]
+    later = [scene.random.uniform(timing.onset, timing.end - 10) for _ in range(after)]
+    for moment in earlier + later:
+        _trace(scene, case, "traces.jsonl", moment, scene.effects)
+    for _ in range(before):
+        moment = timing.baseline + scene.random.uniform(0, 600)
+        _trace(scene, case, "traces_baseline.jsonl", moment, Effects())
+
+
+def _trace(scene: Scene, case: CaseFolder, file: str, moment: float, effects: Effects) -> None:
+    trace = _Trace(scene.random, scene.world, effects, levels(scene.world, effects, moment), moment)
+    trace.server(scene.world.edge, None, moment)
+    for row in trace.rows:
+        case.add(file, **row)
+
+
+@dataclass(slots=True)
+class _Trace:
+    random: Random
+    world: World
+    effects: Effects
+    now: dict[str, Level]
+    moment: float
+    id: str = ""
+    rows: list[dict[str, object]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.id = self._hex(32)
+
+    def _hex(self, digits: int) -> str:
+        return f"{self.random.getrandbits(4 * digits):0{digits}x}"
+
+    def server(self, service: Service, parent: str | None, start: float) -> tuple[float, bool]:
+        """Handle one request at `service`; return its duration (ms) and whether it failed."""
+        span, weight = self._hex(16), self._operation(service)
+        own = self.now[service.name].self_ms * weight[1] * math.exp(self.random.gauss(0, _SCATTER))
+        wrong = service.fail_share + self.effects.at(service.name, "fail", self.moment)
+        failed = self.random.random() < wrong
+        row = self._row(span, parent, service.name, weight[0], start)
+        elapsed = own * 0.4
+        if not (failed and self.effects.at(service.name, "lost_children", self.moment) > 0):
+            for callee, fan in self._calls(service):
+                elapsed, lost = self._client(service, callee, fan, span, start, elapsed)
+                failed = failed or lost
+        self._finish(row, elapsed + own * 0.6, failed=failed)
+        return elapsed + own * 0.6, failed
+
+    def _operation(self, service: Service) -> tuple[str, float]:
+        index = 0 if self.random.random() < _OPERATIONS[0][0] else 1
+        return operations(service)[index], _OPERATIONS[index][1]
+
+    def _calls(self, service: Service) -> Iterator[tuple[Service, float]]:
+        for call in self.world.callees(service.name):
+            whole = int(call.fan) + (self.random.random() < call.fan % 1)
+            for _ in range(whole):
+                edge = f"{call.caller}>{call.callee}"
+                gap = call.gap_ms + self.effects.at(edge, "gap_ms", self.moment)
+                yield self.world.service(call.callee), gap
+
+    def _client(
+        self, caller: Service, callee: Service, gap: float, parent: str, start: float, elapsed: float
+    ) -> tuple[float, bool]:
+        """One call; returns the time elapsed since `start` (ms) after it, and whether it failed."""
+        span = self._hex(16)
+        gap *= math.exp(self.random.gauss(0, 0.3))
+        begin = start + elapsed / 1000
+        row = self._row(span, parent, caller.name, f"call {callee.name}", begin)
+        edge_fail = self.effects.at(f"{caller.name}>{callee.name}", "fail", self.moment)
+        failed = self.random.random() < edge_fail
+        took = 0.0
+        if not failed and callee.role != "external":
+            took, failed = self.server(callee, span, begin + gap / 2000)
+        elif not failed:
+            took = self.now[callee.name].latency_ms * math.exp(self.random.gauss(0, _SCATTER))
+            failed = self.random.random() < self.now[callee.name].fail_share
+        self._finish(row, took + gap, failed=failed)
+        return elapsed + took + gap, failed and self.random.random() < 0.75
+
+    def _row(
+        self, span: str, parent: str | None, service: str, operation: str, start: float
+    ) -> dict[str, object]:
+        row: dict[str, object] = {"trace_id": self.id, "span_id": span, "parent_id": parent}
+        row |= {"service": service, "operation": operation, "start": utc(start)}
+        self.rows.append(row)
+        return row
+
+    def _finish(self, row: dict[str, object], took: float, *, failed: bool) -> None:
+        row |= {"duration_ms": figure(took), "status": "error" if failed else "ok"}
