@@ -213,7 +213,7 @@ _DATABASES = (
         "replication_lag",
         NAMES_CAUSE,
         "replica|standby|wal segment",
-        r"replica(tion)? lag\b|replication (has |was |is |on \S+ was )?(been )?(stopped|terminated|broken|halted)",
+        r"replica(tion)? lag\b|replication (on .{0,40} )?(has |was |is )(been )?(stopped|terminated|broken|halted)",
         r"(replica|standby) (is |has )?(fall\w* |fell )?(significantly )?behind",
         r"wal segment \S+ has already been removed",
     ),

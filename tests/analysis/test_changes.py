@@ -1,0 +1,56 @@
+"""Changes before the onset: which counts, how much, and only beside other trouble."""
+
+import pytest
+from platform_rows import ONSET, recording
+
+from opsleuth.analysis import changes
+from opsleuth.analysis.records import Change, Finding
+
+
+def change(minutes: float, service: str = "web", kind: str = "deploy", summary: str = "v2") -> Change:
+    """A change `minutes` before the onset."""
+    return Change(time=ONSET - 60.0 * minutes, service=service, kind=kind, summary=summary, version="1.2")
+
+
+def trouble(service: str, direction: str = "cause") -> Finding:
+    return Finding("harm", "metrics", service, "errors", 5.0, "t", {}, direction=direction)
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ("deploy", "deploy"),
+        ("config", "config"),
+        ("flag", "config"),
+        ("scale", "config"),
+        ("migration", "deploy"),
+    ],
+)
+def test_kinds_of_change(kind: str, found: str) -> None:
+    assert [f.kind for f in changes.find(recording(changes=[change(5, kind=kind)]))] == [found]
+
+
+def test_the_nearer_change_weighs_more() -> None:
+    found = changes.find(recording(changes=[change(120, "mail"), change(5), change(30, "cart")]))
+    assert [f.service for f in found] == ["web", "cart", "mail"]
+    assert found[1].size == pytest.approx(found[0].size * 7 / 12)
+
+
+def test_only_the_last_change_of_a_service_counts() -> None:
+    found = changes.find(recording(changes=[change(5, summary="late"), change(90, summary="early")]))
+    assert [f.figures["summary"] for f in found] == ["late"]
+
+
+def test_a_change_after_the_onset_broke_nothing() -> None:
+    assert changes.find(recording(changes=[change(-5)])) == []
+
+
+def test_a_change_counts_only_where_its_service_is_in_trouble() -> None:
+    web, cart = changes.find(recording(changes=[change(5), change(6, "cart")]))
+    assert changes.supported([web, cart, trouble("web")]) == [web, trouble("web")]
+    assert changes.supported([web, trouble("web", "healthy")]) == [trouble("web", "healthy")]
+
+
+def test_no_changes_no_findings() -> None:
+    assert changes.find(recording()) == []
+    assert changes.supported([]) == []

@@ -1,0 +1,136 @@
+"""Log messages: what counts, what is usual talk, and whom a message blames."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from platform_rows import END, ONSET, START, lines, recording
+
+from opsleuth.analysis import messages, slow_calls
+from opsleuth.analysis.phrases import NAMES_CAUSE
+from opsleuth.analysis.records import Dependency, Finding, LogLine, Recording, Span
+
+REFUSED = "dial tcp: connect to http://{}:8080: connection refused"
+HELLO = "handled a request"
+
+
+def essence(findings: list[Finding]) -> list[tuple[str, str, str]]:
+    return [(f.service, f.kind, f.direction) for f in findings]
+
+
+def test_one_plain_line_is_enough() -> None:
+    found = messages.find(recording(logs=lines("web", ["environment variable TOKEN is not set"])))
+    assert essence(found) == [("web", "config", "cause")]
+    assert found[0].size == NAMES_CAUSE
+
+
+def test_more_lines_weigh_more() -> None:
+    one, ten = (messages.find(recording(logs=lines("web", ["no space left on device"] * n))) for n in (1, 10))
+    assert ten[0].size == 2 * one[0].size
+
+
+def test_usual_talk_of_the_baseline_is_not_news() -> None:
+    usual = lines("web", ["403 Forbidden", *[HELLO] * 9])
+    found = recording(logs=lines("web", ["403 Forbidden", *[HELLO] * 9] * 3), logs_baseline=usual)
+    assert messages.find(found) == []
+
+
+def test_ten_times_the_usual_talk_is_news() -> None:
+    usual = lines("web", ["403 Forbidden", *[HELLO] * 99])
+    found = recording(logs=lines("web", ["403 Forbidden", *[HELLO] * 9] * 10), logs_baseline=usual)
+    assert essence(messages.find(found)) == [("web", "permission", "cause")]
+
+
+def test_talk_at_the_same_rate_before_the_onset_is_not_news() -> None:
+    step = (END - START) / 100
+    found = recording(logs=lines("web", ["deadlock detected"] * 100, START, step))
+    assert messages.find(found) == []
+
+
+def test_a_known_target_is_blamed_and_the_speaker_is_its_victim() -> None:
+    found = recording(
+        logs=lines("web", [REFUSED.format("cart.shop.svc.cluster.local")] * 3),
+        topology=[Dependency("web", "cart")],
+    )
+    assert essence(messages.find(found)) == [("cart", "errors", "cause"), ("web", "dependency", "victim")]
+
+
+def test_an_unknown_target_leaves_the_matter_with_the_speaker() -> None:
+    found = messages.find(recording(logs=lines("web", [REFUSED.format("bank.example")])))
+    assert essence(found) == [("web", "dependency", "cause")]
+
+
+def test_a_platform_service_speaks_about_the_workload_that_it_names() -> None:
+    line = LogLine(END, "kubelet", "Back-off restarting failed container", pod="web-7c9d8b6f5-x2k4p")
+    assert essence(messages.find(recording(logs=[line]))) == [("web", "crash", "cause")]
+
+
+def test_what_a_line_itself_calls_over_is_left_out() -> None:
+    assert messages.find(recording(logs=lines("web", ["memory pressure resolved"]))) == []
+
+
+def test_lines_without_a_time_count_but_have_no_onset() -> None:
+    found = messages.find(recording(logs=lines("web", ["no space left on device"], first=None)))
+    assert [f.onset for f in found] == [None]
+
+
+def test_nothing_recorded_finds_nothing() -> None:
+    assert messages.find(recording()) == []
+    assert messages.find(recording(logs=[], logs_baseline=[])) == []
+
+
+def _world() -> Recording:
+    return recording(
+        logs=[
+            *lines("web", [REFUSED.format("cart"), "x509: certificate has expired"] * 4),
+            *lines("cart", ["no space left on device", "Out of memory: Killed process 7"] * 2),
+            *lines("mail", ["query took 2.5 s", "query took 1.5 s"]),
+        ],
+        topology=[Dependency("web", "cart")],
+    )
+
+
+@given(st.data())
+def test_the_order_of_lines_does_not_matter(data: st.DataObject) -> None:
+    world = _world()
+    mixed = data.draw(st.permutations(world.logs or ()))
+    assert messages.find(replace(world, logs=mixed)) == messages.find(world)
+
+
+def test_a_shift_of_all_times_shifts_the_onsets_and_nothing_else() -> None:
+    world, shift = _world(), 1e6
+    later = replace(
+        world,
+        alert=replace(world.alert, onset=ONSET + shift),
+        window=Span(START + shift, END + shift),
+        logs=[replace(line, time=(line.time or 0.0) + shift) for line in world.logs or ()],
+    )
+    expected = [replace(f, onset=None if f.onset is None else f.onset + shift) for f in messages.find(world)]
+    assert messages.find(later) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "seconds"),
+    [
+        ("Database call completed in 10.01 seconds.", 10.01),
+        ("query took 250ms", 0.25),
+        ("LOG:  duration: 4500.5 ms  statement: SELECT 1", 4.5005),
+        ("SQL executed after 3 s", 3.0),
+        ("request took 12 s", None),
+        ("database ready", None),
+        ("database version 14 in use", None),
+    ],
+)
+def test_durations_of_database_calls(message: str, seconds: float | None) -> None:
+    assert slow_calls.seconds(message) == seconds
+
+
+def test_a_slow_median_is_found_and_told_in_seconds() -> None:
+    found = slow_calls.find(lines("web", [f"db query took {n} s" for n in (2, 4, 9)]))
+    assert [(f.service, f.kind, f.size) for f in found] == [("web", "slow_query", 4.0)]
+    assert found[0].figures["slow"] == 3
+
+
+def test_one_slow_call_among_quick_ones_is_not_enough() -> None:
+    assert slow_calls.find(lines("web", ["query took 9 s", "query took 5 ms", "query took 6 ms"])) == []
