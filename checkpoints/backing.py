@@ -1,0 +1,29 @@
+"""What every table of the store shares: the database, the clock, and the one funnel of redaction."""
+
+from typing import Any, NamedTuple
+
+from opsleuth.checkpoints.db import Database
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.state.canonical import canonical
+from opsleuth.state.clock import Clock, stamp
+
+
+class Backing(NamedTuple):
+    """Passed to each table when the store opens."""
+
+    db: Database
+    clock: Clock
+    redactor: Redactor
+
+    def now(self) -> str:
+        """The time of a row: RFC 3339 UTC."""
+        return stamp(self.clock.now())
+
+    def clean(self, text: str) -> str:
+        """Text without secrets."""
+        clean: str = self.redactor.text(text).value
+        return clean
+
+    def document(self, value: Any) -> str:  # noqa: ANN401 - any JSON value
+        """A JSON value without secrets, as canonical text."""
+        return canonical(self.redactor(value).value)

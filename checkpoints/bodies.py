@@ -1,0 +1,107 @@
+"""Records by content: each is stored once under its SHA-256, compressed, whatever points at it."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.errors import NotFound, Unreadable
+from opsleuth.state.canonical import canonical
+
+CAP = 4_000_000
+"""Bytes of one body before compression. What is beyond is left out of the middle, marked and counted."""
+
+_INSERT = """
+INSERT INTO bodies (sha256, size, left_out, data) VALUES (:sha256, :size, :left_out, :data) ON CONFLICT DO NOTHING
+"""
+
+
+class Body(NamedTuple):
+    """How a record is stored: `size` in bytes before compression, `stored` after, `left_out` of the middle."""
+
+    sha256: str
+    size: int
+    stored: int
+    left_out: int
+
+
+class Bodies:
+    """The table of bodies."""
+
+    def __init__(self, backing: Backing) -> None:
+        self._backing, self._db = backing, backing.db
+
+    def put(self, record: Mapping[str, Any]) -> Body:
+        """Store a record, redacted first and then bounded; the same record again costs nothing."""
+        text, left_out = bounded(self._backing.redactor(record).value)
+        raw = text.encode()
+        sha256 = hashlib.sha256(raw).hexdigest()
+        known = self._db.row("SELECT size, left_out, length(data) FROM bodies WHERE sha256 = ?", (sha256,))
+        if known:
+            return Body(sha256, known[0], known[2], known[1])
+        data = zlib.compress(raw)
+        self._db.change(_INSERT, {"sha256": sha256, "size": len(raw), "left_out": left_out, "data": data})
+        return Body(sha256, len(raw), len(data), left_out)
+
+    def info(self, sha256: str) -> Body:
+        """The sizes of a stored body. Raises NotFound."""
+        row = self._db.row("SELECT size, length(data), left_out FROM bodies WHERE sha256 = ?", (sha256,))
+        if row is None:
+            raise NotFound(f"body {sha256[:12]} is not stored: it was pruned with its run")
+        return Body(sha256, *row)
+
+    def record(self, sha256: str) -> dict[str, Any]:
+        """The stored record. Raises NotFound, and Unreadable if the bytes are not those of the hash."""
+        row = self._db.row("SELECT data FROM bodies WHERE sha256 = ?", (sha256,))
+        if row is None:
+            raise NotFound(f"body {sha256[:12]} is not stored: it was pruned with its run")
+        try:
+            raw = zlib.decompress(row["data"])
+        except zlib.error as error:
+            raise Unreadable(f"body {sha256[:12]} is damaged: {error}") from error
+        if hashlib.sha256(raw).hexdigest() != sha256:
+            raise Unreadable(f"body {sha256[:12]} was changed: its bytes do not have this hash")
+        found: dict[str, Any] = json.loads(raw)
+        return found
+
+
+def bounded(record: Mapping[str, Any], cap: int = CAP) -> tuple[str, int]:
+    """The canonical text of a record within `cap` bytes, and how many characters were left out of it.
+
+    Long strings lose their middle first. If that does not do, the document becomes
+    `{"head": …, "left_out": n, "tail": …}` with the beginning and end of its canonical text.
+    """
+    text = canonical(record)
+    if len(text) * 4 <= cap or len(text.encode()) <= cap:
+        return text, 0
+    shorter, left_out = _shorten(record, cap // 4)
+    text = canonical(shorter)
+    if len(text.encode()) <= cap:
+        return text, left_out
+    part = cap // 16  # a character is up to four bytes, and may need six once more as JSON
+    hole = len(text) - 2 * part
+    wrapped = {"head": text[:part], "left_out": hole + left_out, "tail": text[-part:]}
+    return canonical(wrapped), hole + left_out
+
+
+def cut(text: str, limit: int) -> tuple[str, int]:
+    """Head and tail of a text, the hole between them marked and counted; all of it if it has `limit` characters."""
+    if len(text) <= limit:
+        return text, 0
+    head, tail = limit * 2 // 3, limit // 3
+    hole = len(text) - head - tail
+    return f"{text[:head]}\n[… {hole} characters left out …]\n{text[-tail:]}", hole
+
+
+def _shorten(value: Any, limit: int) -> tuple[Any, int]:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return cut(value, limit // 4)
+    if isinstance(value, Mapping):
+        pairs = {key: _shorten(item, limit) for key, item in value.items()}
+        return {key: item for key, (item, _) in pairs.items()}, sum(n for _, n in pairs.values())
+    if isinstance(value, list | tuple):
+        items = [_shorten(item, limit) for item in value]
+        return [item for item, _ in items], sum(n for _, n in items)
+    return value, 0

@@ -1,0 +1,153 @@
+"""The trace of a run: an append-only log in which every line's hash covers the line before it."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, TypedDict
+
+from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.db import Row
+from opsleuth.state.canonical import canonical
+
+VERSION = 1
+"""Version of the record's form; it changes only on a break."""
+
+_FIRST = "0" * 64
+
+
+class Event(TypedDict):
+    """One line of the trace, in the form in which it is also streamed. `hash` covers all before it."""
+
+    v: int
+    seq: int
+    ts: str
+    run: str
+    attempt: int
+    turn: int
+    ckpt: str
+    step: int
+    node: str
+    type: str
+    data: dict[str, Any]
+    hash: str
+
+
+class Verification(NamedTuple):
+    """What `verify` found. `broken_at` is the first sequence number that does not fit, None if all do."""
+
+    lines: int
+    broken_at: int | None = None
+    problem: str = ""
+
+
+_INSERT = """
+INSERT INTO events (run, seq, ts, type, attempt, turn, node, step, checkpoint, data, hash)
+VALUES (:run, :seq, :ts, :type, :attempt, :turn, :node, :step, :ckpt, :data, :hash)
+"""
+_HEAD = """
+INSERT INTO event_heads (run, seq, hash) VALUES (:run, :seq, :hash)
+ON CONFLICT (run) DO UPDATE SET seq = :seq, hash = :hash
+"""
+_READ = """
+SELECT * FROM events
+WHERE run = :run AND seq > :after AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
+ORDER BY seq LIMIT :limit
+"""
+
+
+class Events:
+    """The table of events."""
+
+    def __init__(self, backing: Backing) -> None:
+        self._backing, self._db = backing, backing.db
+
+    def append(
+        self,
+        run: str,
+        type: str,  # noqa: A002 - the record's own word
+        data: Mapping[str, Any],
+        *,
+        attempt: int = 0,
+        turn: int = 0,
+        node: str = "",
+        step: int = 0,
+        checkpoint: str = "",
+    ) -> Event:
+        """Store one event, redacted and with control characters made visible; returns it as stored."""
+        text = canonical(self._backing.redactor.for_display(data))
+        with self._db.write():
+            head = self._db.row("SELECT seq, hash FROM event_heads WHERE run = ?", (run,))
+            event = Event(
+                v=VERSION,
+                seq=head["seq"] + 1 if head else 1,
+                ts=self._backing.now(),
+                run=run,
+                attempt=attempt,
+                turn=turn,
+                ckpt=checkpoint,
+                step=step,
+                node=node,
+                type=type,
+                data=json.loads(text),
+                hash="",
+            )
+            event["hash"] = _chain(head["hash"] if head else _FIRST, event)
+            self._db.change(_INSERT, {**event, "data": text})
+            self._db.change(_HEAD, {"run": run, "seq": event["seq"], "hash": event["hash"]})
+        return event
+
+    def read(
+        self, run: str, after: int = 0, types: Collection[str] | None = None, limit: int | None = None
+    ) -> list[Event]:
+        """Events with a sequence number above `after`, in order, at most `limit`, of the given types or of all."""
+        asked = {
+            "run": run,
+            "after": after,
+            "types": None if types is None else json.dumps(sorted(types)),
+            "limit": -1 if limit is None else limit,
+        }
+        return [_event(row) for row in self._db.rows(_READ, asked)]
+
+    def verify(self, run: str) -> Verification:
+        """Recompute the chain. Finds a changed, removed, inserted or cut-off line."""
+        before, count = _FIRST, 0
+        rows = self._db.rows("SELECT * FROM events WHERE run = ? ORDER BY seq", (run,))
+        for count, row in enumerate(rows, 1):
+            if row["seq"] != count:
+                return Verification(count - 1, count, f"line {count} is missing")
+            if not _fits(before, row):
+                return Verification(count - 1, count, f"line {count} was changed: its hash does not fit")
+            before = row["hash"]
+        head = self._db.row("SELECT seq, hash FROM event_heads WHERE run = ?", (run,))
+        if (head["seq"], head["hash"]) != (count, before) if head else count:
+            return Verification(count, count + 1, "lines are missing at the end, or were added")
+        return Verification(count)
+
+
+def _event(row: Row) -> Event:
+    return Event(
+        v=VERSION,
+        seq=row["seq"],
+        ts=row["ts"],
+        run=row["run"],
+        attempt=row["attempt"],
+        turn=row["turn"],
+        ckpt=row["checkpoint"],
+        step=row["step"],
+        node=row["node"],
+        type=row["type"],
+        data=json.loads(row["data"]),
+        hash=row["hash"],
+    )
+
+
+def _fits(before: str, row: Row) -> bool:
+    try:
+        return _chain(before, _event(row)) == str(row["hash"])
+    except ValueError:
+        return False
+
+
+def _chain(before: str, event: Event) -> str:
+    line = {name: value for name, value in event.items() if name != "hash"}
+    return hashlib.sha256(f"{before}{canonical(line)}".encode()).hexdigest()

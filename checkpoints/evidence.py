@@ -1,0 +1,113 @@
+"""Evidence `E7`: the stored body behind an observation, with where and how it was obtained."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.bodies import Bodies
+from opsleuth.checkpoints.db import Row
+from opsleuth.checkpoints.errors import NotFound
+from opsleuth.checkpoints.runs import Runs
+from opsleuth.state.results import ResultStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceMeta:
+    """Where a piece of evidence came from. `scanned` and `matched` count rows of a search."""
+
+    call_id: str
+    tool: str
+    status: ResultStatus
+    headline: str = ""
+    source: str = ""
+    query: str = ""
+    target: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    scanned: int | None = None
+    matched: int | None = None
+    redactions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRow(EvidenceMeta):
+    """A stored piece of evidence. `size` in bytes before compression, `stored` after, `left_out` characters."""
+
+    run: str
+    number: int
+    fetched: str
+    sha256: str
+    size: int
+    stored: int
+    left_out: int
+
+    @property
+    def id(self) -> str:
+        return f"E{self.number}"
+
+
+_META = tuple(f.name for f in fields(EvidenceMeta))
+_INSERT = """
+INSERT INTO evidence (run, number, fields, body, fetched) VALUES (:run, :number, :fields, :body, :fetched)
+ON CONFLICT DO NOTHING
+"""
+_SELECT = """
+SELECT run, number, fields, fetched, sha256, size, left_out, length(data) AS stored
+FROM evidence JOIN bodies ON sha256 = body
+WHERE run = :run AND (:upto IS NULL OR number <= :upto) AND (:number IS NULL OR number = :number)
+"""
+
+
+class Evidence:
+    """The table of evidence."""
+
+    def __init__(self, backing: Backing, bodies: Bodies, runs: Runs) -> None:
+        self._backing, self._db, self._bodies, self._runs = backing, backing.db, bodies, runs
+
+    def put(self, run: str, number: int, meta: EvidenceMeta, record: Mapping[str, Any]) -> EvidenceRow:
+        """Store a record as `E<number>` of this run; what is stored under that number stays."""
+        with self._db.write():
+            values = {
+                "run": run,
+                "number": number,
+                "fields": self._backing.document({name: getattr(meta, name) for name in _META}),
+                "body": self._bodies.put(record).sha256,
+                "fetched": self._backing.now(),
+            }
+            self._db.change(_INSERT, values)
+            stored = self._db.row(_SELECT, {"run": run, "upto": None, "number": number})
+        if stored is None:
+            raise NotFound(f"E{number} of {run}: its body is gone")
+        return _row(stored)
+
+    def get(self, run: str, evidence_id: str) -> EvidenceRow:
+        """One piece, this run's or what it inherits from the runs it was forked from. Raises NotFound."""
+        if re.fullmatch(r"E[1-9]\d{0,6}", evidence_id):
+            for member, upto in self._runs.lineage(run):
+                row = self._db.row(_SELECT, {"run": member, "upto": upto, "number": int(evidence_id[1:])})
+                if row:
+                    return _row(row)
+        raise NotFound(f"no evidence {evidence_id!r} in {run}", [row.id for row in self.list(run)][-3:])
+
+    def record(self, run: str, evidence_id: str) -> dict[str, Any]:
+        """The stored body of one piece. Raises NotFound, Unreadable."""
+        return self._bodies.record(self.get(run, evidence_id).sha256)
+
+    def list(self, run: str) -> tuple[EvidenceRow, ...]:
+        """All evidence of the run along its lineage, by number."""
+        rows: dict[int, Row] = {}
+        for member, upto in self._runs.lineage(run):
+            for row in self._db.rows(_SELECT, {"run": member, "upto": upto, "number": None}):
+                rows.setdefault(row["number"], row)
+        return tuple(_row(rows[number]) for number in sorted(rows))
+
+
+def _row(row: Row) -> EvidenceRow:
+    meta = json.loads(row["fields"])
+    meta["status"] = ResultStatus(meta["status"])
+    stored = {
+        name: row[name] for name in ("run", "number", "fetched", "sha256", "size", "left_out", "stored")
+    }
+    return EvidenceRow(**meta, **stored)

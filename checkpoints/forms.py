@@ -1,0 +1,63 @@
+"""The forms in which a known secret turns up: as it is, in JSON, in a URL, in hexadecimal, inside base64."""
+
+import base64
+import json
+from typing import NamedTuple
+from urllib.parse import quote, quote_plus
+
+SHORTEST = 6
+"""Characters: a shorter secret, or a shorter trace of one, would hit ordinary text."""
+
+
+class Form(NamedTuple):
+    """One spelling. `encoded` spellings are part of a longer base64 word, which goes with them."""
+
+    text: str
+    encoded: bool = False
+
+
+def forms(secret: str) -> tuple[Form, ...]:
+    """All spellings of a secret, longest first; none for a secret that is too short."""
+    if len(secret) < SHORTEST:
+        return ()
+    raw = secret.encode("utf-8", "surrogatepass")
+    plain = {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        *_url_forms(secret),
+        raw.hex(),
+        raw.hex().upper(),
+    }
+    cores = {core for core in _base64_cores(raw) if len(core) >= SHORTEST}
+    found = [Form(text) for text in plain] + [Form(core, encoded=True) for core in cores - plain]
+    return tuple(sorted(found, key=lambda form: (-len(form.text), form.text)))
+
+
+def _url_forms(secret: str) -> set[str]:
+    if any(0xD800 <= ord(c) <= 0xDFFF for c in secret):
+        return set()
+    escaped = {quote(secret), quote(secret, safe=""), quote_plus(secret)}
+    return escaped | {_lower_escapes(text) for text in escaped}
+
+
+def _lower_escapes(text: str) -> str:
+    """`%2F` as `%2f`, the rest unchanged."""
+    head, *rest = text.split("%")
+    return head + "".join(f"%{part[:2].lower()}{part[2:]}" for part in rest)
+
+
+def _base64_cores(raw: bytes) -> set[str]:
+    """What base64 makes of these bytes wherever they stand in a longer text: three alignments, two alphabets.
+
+    The first and last characters that also depend on the neighbours are not part of a core.
+    """
+    cores: set[str] = set()
+    for before in range(3):
+        padded = bytes(before) + raw
+        first = -(-before * 4 // 3)
+        last = len(padded) * 8 // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            core = encode(padded + bytes(2))[first:last].decode("ascii")
+            cores |= {core, quote(core, safe=""), _lower_escapes(quote(core, safe=""))}
+    return cores

@@ -1,0 +1,79 @@
+"""One process per run: an exclusive flock for the whole attempt. The kernel frees it when the process dies."""
+
+import fcntl
+import os
+import re
+from types import TracebackType
+from typing import Self
+
+from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.errors import Busy, NotFound, NotWritable
+from opsleuth.checkpoints.migrations import locks_folder
+from opsleuth.checkpoints.processes import this_process
+
+_TAKE = """
+UPDATE runs SET pid = :pid, host = :host, process_start = :start, locked = :now WHERE id = :run
+"""
+_LEAVE = """
+UPDATE runs SET pid = NULL, host = NULL, process_start = NULL, locked = NULL WHERE id = :run
+"""
+
+
+class RunLock:
+    """Context of one attempt. Entering raises Busy if another process, or this one, holds the run.
+
+    The row with pid, host and start is for people and for `list`; the lock itself is the flock. A forked
+    child would keep it: no `os.fork` inside an attempt (programs that are executed do not inherit it).
+    """
+
+    def __init__(self, backing: Backing, run: str) -> None:
+        if not re.fullmatch(r"[\w.-]{1,100}", run) or run.startswith("."):
+            raise NotFound(f"{run!r} is no run id: it looks like inv-20261129-7k3f")
+        self._backing, self.run = backing, run
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> Self:
+        descriptor = self._open()
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._sign(_TAKE)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise self._busy() from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        try:
+            self._sign(_LEAVE)
+        finally:
+            os.close(descriptor)
+
+    def sign(self) -> None:
+        """Write pid, host and start into the run's row: needed once more if the row was created under the lock."""
+        self._sign(_TAKE)
+
+    def _sign(self, sql: str) -> None:
+        process = this_process()._asdict()
+        self._backing.db.change(sql, {**process, "now": self._backing.now(), "run": self.run})
+
+    def _open(self) -> int:
+        path = locks_folder(self._backing.db.path) / self.run
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise NotWritable(
+                f"cannot open the lock file {path}: {error.strerror}; check permissions"
+            ) from error
+
+    def _busy(self) -> Busy:
+        row = self._backing.db.row("SELECT pid, host, locked FROM runs WHERE id = ?", (self.run,))
+        return Busy(self.run, *(tuple(row) if row else (None, None, None)))

@@ -1,0 +1,65 @@
+"""Which process works on a run, told from its row: pid, host and start, so that a reused pid is not mistaken."""
+
+import os
+import socket
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from opsleuth.state.outcome import Status
+
+
+class Process(NamedTuple):
+    """`start` tells apart two processes that had the same pid; empty where the system does not say."""
+
+    pid: int
+    host: str
+    start: str
+
+
+class Held(Protocol):
+    """What is needed to tell whether a run is alive."""
+
+    @property
+    def status(self) -> Status: ...
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def host(self) -> str | None: ...
+    @property
+    def process_start(self) -> str | None: ...
+
+
+def this_process() -> Process:
+    return Process(os.getpid(), socket.gethostname(), start_of(os.getpid()))
+
+
+def start_of(pid: int) -> str:
+    """When a process started, as boot id and clock ticks; empty if there is none, or no /proc."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return f"{boot[:8]}:{fields[19]}"
+
+
+def is_alive(run: Held) -> bool:
+    """Whether the process in the run's row still runs. On another host we cannot know: taken for alive."""
+    if run.pid is None:
+        return False
+    if run.host != socket.gethostname():
+        return True
+    try:
+        os.kill(run.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return start_of(run.pid) == (run.process_start or "")
+
+
+def standing(run: Held) -> Status:
+    """The status to show: a run that is stored as running without a live process was interrupted."""
+    if run.status is Status.RUNNING and not is_alive(run):
+        return Status.INTERRUPTED
+    return run.status

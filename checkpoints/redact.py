@@ -1,0 +1,188 @@
+"""The one funnel: whatever is stored or shown passes here, and no secret comes out.
+
+A secret is known by value (whatever the process was told, in all its spellings) or by its look (`patterns`).
+It is replaced by `[redacted:KIND#ab12]`; the tag is keyed per database, so that equal secrets can be compared
+and none can be guessed. Redact first, then cut: half a secret has no pattern.
+"""
+
+import hashlib
+import json
+import math
+import re
+import secrets as random
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from opsleuth.checkpoints import patterns
+from opsleuth.checkpoints.forms import Form, forms
+from opsleuth.checkpoints.harmless import harmless_json
+from opsleuth.checkpoints.patterns import Found
+
+MARK = re.compile(r"\[redacted:[a-z-]+#[0-9a-f]{4}\]")
+_BASE64 = frozenset(string.ascii_letters + string.digits + "+/_=-")
+_WORD = re.compile(r"[A-Za-z0-9+/_=-]*+")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+Finder = Callable[[str], Iterator[Found]]
+
+
+class Redacted(NamedTuple):
+    """The clean value, and how many secrets were taken out of it."""
+
+    value: Any
+    hits: int
+
+
+class Redactor:
+    """Takes secrets out of text and JSON values. Time is linear in the input; idempotent."""
+
+    def __init__(self, known: Iterable[str] = (), key: str = "") -> None:
+        self._key = key or random.token_hex(32)
+        self._known: dict[Form, str] = {}
+        self._as_json: set[str] = set()
+        for secret in known:
+            self.learn(secret)
+
+    def bind(self, key: str) -> None:
+        """Use the key of a database for the tags from now on."""
+        self._key = key
+
+    def learn(self, secret: str) -> None:
+        """Take out this value too, in all its spellings. Values under 6 characters are ignored."""
+        found = forms(secret)
+        self._known |= dict.fromkeys(found, secret)
+        self._as_json |= {json.dumps(form.text, ensure_ascii=False)[1:-1] for form in found}
+
+    def text(self, text: str) -> Redacted:
+        """The text without secrets. Lone surrogates, which no database takes, become U+FFFD."""
+        text = _SURROGATES.sub("\ufffd", text)
+        count = 0
+        for found in self._finders(text):
+            spans = _apart(found(text))
+            count += len(spans)
+            text = self._replace(text, spans)
+        return Redacted(text, count)
+
+    def __call__(self, value: Any) -> Redacted:  # noqa: ANN401 - any JSON value
+        """A JSON value without secrets, keys included. NaN and infinities become null, tuples lists."""
+        if isinstance(value, str):
+            return self.text(value)
+        if self._is_clean(value):
+            return Redacted(value, 0)
+        walk = _Walk(self)
+        return Redacted(walk.value(value), walk.count)
+
+    def for_display(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        """A JSON value without secrets, whose strings cannot act on a screen."""
+        return harmless_json(self(value).value)
+
+    def mark(self, secret: str, kind: str) -> str:
+        """What stands in the place of a secret."""
+        tag = hashlib.blake2b(secret.encode(), key=self._key.encode()[:64], digest_size=2).hexdigest()
+        return f"[redacted:{kind}#{tag}]"
+
+    def _finders(self, text: str) -> Iterator[Finder]:
+        """The finders that can find anything in this text: a cheap look for their marks comes first."""
+        if "PRIVATE KEY" in text:
+            yield patterns.private_keys
+        if self._known:
+            yield self._known_in
+        if "://" in text and "@" in text:
+            yield patterns.url_passwords
+        if patterns.NAME_MARKS.search(text):
+            yield patterns.named_secrets
+        if patterns.TOKEN_MARKS.search(text):
+            yield patterns.tokens
+
+    def _is_clean(self, value: Any) -> bool:  # noqa: ANN401 - any JSON value
+        """Whether the whole value, written as one text, holds no mark of any secret: then it stays as it is."""
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            return False
+        if _SURROGATES.search(text) or any(form in text for form in self._as_json):
+            return False
+        return not any(True for finder in self._finders(text) if finder != self._known_in)
+
+    def _known_in(self, text: str) -> Iterator[Found]:
+        for form, secret in self._known.items():
+            at = text.find(form.text)
+            while at >= 0:
+                end = at + len(form.text)
+                start, end = _base64_word(text, at, end) if form.encoded else (at, end)
+                yield Found(start, end, "secret", secret)
+                at = text.find(form.text, max(at + 1, end if form.encoded else 0))
+
+    def _replace(self, text: str, spans: list[Found]) -> str:
+        parts, at = [], 0
+        for start, end, kind, secret in spans:
+            parts += [text[at:start], self.mark(secret or text[start:end], kind)]
+            at = end
+        return "".join([*parts, text[at:]])
+
+
+class _Walk:
+    """One pass through a JSON value that holds, or may hold, secrets."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor, self.count = redactor, 0
+
+    def value(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if isinstance(value, str):
+            clean, count = self._redactor.text(value)
+            self.count += count
+            return clean
+        if isinstance(value, Mapping):
+            return self._mapping(value)
+        if isinstance(value, list | tuple):
+            return [self.value(item) for item in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    def _mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:
+        name = value.get("name", value.get("key"))
+        pair = patterns.named(name) if isinstance(name, str) and "value" in value else None
+        manifest = value.get("kind") == "Secret"
+        clean: dict[str, Any] = {}
+        for key, item in value.items():
+            strength = "strong" if manifest and key in ("data", "stringData") else patterns.named(str(key))
+            if key == "value" and pair:
+                strength = pair
+            spot = self.value(str(key))
+            while spot in clean:
+                spot += "~"
+            clean[spot] = self._below(item, strength) if strength else self.value(item)
+        return clean
+
+    def _below(self, value: Any, strength: str) -> Any:  # noqa: ANN401 - any JSON value
+        """Under a telling name every leaf is a secret."""
+        if isinstance(value, Mapping):
+            return {self.value(str(key)): self._below(item, strength) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._below(item, strength) for item in value]
+        if value is None or isinstance(value, bool) or (strength == "weak" and not isinstance(value, str)):
+            return self.value(value)
+        text = _SURROGATES.sub("\ufffd", str(value))
+        if not patterns.is_secret(text, weak=strength == "weak"):
+            return self.value(value)
+        self.count += 1
+        return self._redactor.mark(text, "password" if strength == "strong" else "token")
+
+
+def _apart(found: Iterable[Found]) -> list[Found]:
+    """Spans in order, those that overlap joined into one."""
+    joined: list[Found] = []
+    for item in sorted(found, key=lambda f: (f.start, -f.end)):
+        if joined and item.start < joined[-1].end:
+            joined[-1] = joined[-1]._replace(end=max(joined[-1].end, item.end))
+        else:
+            joined.append(item)
+    return joined
+
+
+def _base64_word(text: str, start: int, end: int) -> tuple[int, int]:
+    """The whole run of base64 characters around a span."""
+    after = _WORD.match(text, end)
+    while start > 0 and text[start - 1] in _BASE64:
+        start -= 1
+    return start, after.end() if after else end

@@ -1,0 +1,247 @@
+"""The index of runs: one row each, for `list`, for finding a run by a few letters, and for the lineage of forks."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.db import Row
+from opsleuth.checkpoints.errors import Ambiguous, Conflict, NotFound, Unreadable
+from opsleuth.checkpoints.processes import standing
+from opsleuth.state.clock import stamp
+from opsleuth.state.outcome import Status, StopReason, Verdict
+
+Lineage = tuple[tuple[str, int | None], ...]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run as the index knows it; the state's own status is the truth, this a copy repaired at resume.
+
+    `forked_at_observation` is the parent's counter of observations at the fork. `pid`, `host`,
+    `process_start` and `locked` tell who holds the run, None when nobody does. `cost` is in US dollars.
+    `settings` is what resume needs (case folder, planner, limits, …), any JSON object. `created` and
+    `updated` are set by the store.
+    """
+
+    id: str
+    question: str
+    name: str | None = None
+    project: str = ""
+    parent: str | None = None
+    parent_checkpoint: str | None = None
+    forked_at_observation: int | None = None
+    status: Status = Status.RUNNING
+    stop_reason: StopReason | None = None
+    verdict: Verdict | None = None
+    turn: int = 0
+    node: str | None = None
+    attempt: int = 0
+    pid: int | None = None
+    host: str | None = None
+    process_start: str | None = None
+    locked: datetime | None = None
+    created: datetime = _EPOCH
+    updated: datetime = _EPOCH
+    tokens: int = 0
+    cost: Decimal = Decimal(0)
+    graph_revision: str = ""
+    app_version: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether `resume` can go on: not after a conclusion, nor after `terminate`."""
+        return self.status is not Status.TERMINATED and self.stop_reason is not StopReason.CONCLUDED
+
+
+COLUMNS = tuple(f.name for f in fields(RunRow))
+_INSERT = (
+    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + c for c in COLUMNS)}) "  # noqa: S608
+    "ON CONFLICT DO NOTHING"
+)
+_LIST = """
+SELECT * FROM runs
+WHERE (:status IS NULL OR status = :status)
+  AND (:since IS NULL OR created >= :since)
+  AND (:project IS NULL OR project = :project)
+ORDER BY created DESC, rowid DESC
+LIMIT :limit
+"""
+_FIND = """
+SELECT id FROM runs
+WHERE (instr(id, :prefix) = 1 OR id LIKE '%-%-' || :tail || '%' ESCAPE '!')
+  AND (:project IS NULL OR project = :project OR id = :prefix)
+ORDER BY created DESC, rowid DESC
+"""
+_NEWEST = """
+SELECT id FROM runs WHERE :project IS NULL OR project = :project ORDER BY created DESC, rowid DESC LIMIT 1
+"""
+
+
+class Listing(list[RunRow]):
+    """Runs, newest first. `warnings` has one line for each row that could not be read."""
+
+    def __init__(self, rows: Sequence[RunRow] = (), warnings: Sequence[str] = ()) -> None:
+        super().__init__(rows)
+        self.warnings = tuple(warnings)
+
+
+class Runs:
+    """The table of runs."""
+
+    def __init__(self, backing: Backing) -> None:
+        self._backing, self._db = backing, backing.db
+        self._lineages: dict[str, Lineage] = {}
+
+    def create(self, run: RunRow) -> RunRow:
+        """Insert a run; returns it as stored. Raises Conflict if the id is taken: draw another one."""
+        now = self._backing.now()
+        values = self._stored({c: getattr(run, c) for c in COLUMNS}) | {"created": now, "updated": now}
+        if not self._db.change(_INSERT, values):
+            raise Conflict(f"run id {run.id} is taken: draw another one")
+        return self._existing(run.id)
+
+    def get(self, run_id: str) -> RunRow | None:
+        """The run with exactly this id, or None. Raises Unreadable if its row is damaged."""
+        row = self._db.row("SELECT * FROM runs WHERE id = ?", (run_id,))
+        return _read(row) if row else None
+
+    def find(self, prefix: str, project: str | None = None) -> RunRow:
+        """The run whose id, or the last part of it, begins with `prefix`; `-` is the newest one.
+
+        `project` limits the search; a whole id is found everywhere. Raises NotFound or Ambiguous with near ids.
+        """
+        if prefix == "-":
+            newest = self._db.row(_NEWEST, {"project": project})
+            if newest is None:
+                raise NotFound("there is no run yet: start one with `opsleuth run`")
+            return self._existing(newest["id"])
+        tail = prefix.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        found = [r["id"] for r in self._db.rows(_FIND, {"prefix": prefix, "tail": tail, "project": project})]
+        if prefix in found or (len(found) == 1 and prefix):
+            return self._existing(prefix if prefix in found else found[0])
+        if found and prefix:
+            raise Ambiguous(f"{len(found)} runs begin with {prefix!r}", found[:5])
+        raise NotFound(f"no run {prefix!r}", self._near(prefix, project))
+
+    def list(
+        self,
+        status: Status | None = None,
+        since: datetime | None = None,
+        limit: int = 50,
+        project: str | None = None,
+    ) -> Listing:
+        """The newest `limit` runs, newest first. A row that cannot be read becomes a warning.
+
+        `running` and `interrupted` are stored alike and told apart by the process in the row.
+        """
+        live = status in (Status.RUNNING, Status.INTERRUPTED)
+        asked = {
+            "status": Status.RUNNING if live else status,
+            "since": stamp(since) if since else None,
+            "project": project,
+            "limit": -1 if live else limit,
+        }
+        rows, warnings = [], []
+        for row in self._db.rows(_LIST, asked):
+            try:
+                run = _read(row)
+            except Unreadable as error:
+                warnings.append(str(error))
+            else:
+                if not live or standing(run) is status:
+                    rows.append(run)
+        return Listing(rows[:limit], warnings)
+
+    def update(self, run_id: str, **values: Any) -> None:  # noqa: ANN401 - any column
+        """Set columns of a run. Raises NotFound for an unknown run, KeyError for an unknown column."""
+        if unknown := values.keys() - set(COLUMNS):
+            raise KeyError(f"no such column of a run: {', '.join(sorted(unknown))}")
+        stored = self._stored({**values, "updated": self._backing.clock.now()})
+        sets = ", ".join(f"{name} = :{name}" for name in stored)
+        if not self._db.change(f"UPDATE runs SET {sets} WHERE id = :_run", {**stored, "_run": run_id}):  # noqa: S608
+            raise NotFound(f"no run {run_id!r}", self._near(run_id, None))
+
+    def children(self, run_id: str) -> tuple[str, ...]:
+        """Ids of the forks made from this run, oldest first."""
+        rows = self._db.rows("SELECT id FROM runs WHERE parent = ? ORDER BY created, rowid", (run_id,))
+        return tuple(row["id"] for row in rows)
+
+    def lineage(self, run_id: str) -> Lineage:
+        """The run itself and its ancestors, nearest first, each with the last observation that counts.
+
+        `(self, None), (parent, n at the fork), (grandparent, the smaller of both), …`
+        """
+        known = self._lineages.get(run_id)
+        if known is None:
+            known = self._walk(run_id)
+            if self._db.row("SELECT 1 FROM runs WHERE id = ?", (run_id,)):
+                self._lineages[run_id] = known
+        return known
+
+    def _walk(self, run_id: str) -> Lineage:
+        line: list[tuple[str, int | None]] = [(run_id, None)]
+        seen, current, upto = {run_id}, run_id, None
+        while row := self._db.row("SELECT parent, forked_at_observation FROM runs WHERE id = ?", (current,)):
+            current, at = row["parent"], row["forked_at_observation"] or 0
+            if current is None or current in seen:
+                break
+            seen.add(current)
+            upto = at if upto is None else min(upto, at)
+            line.append((current, upto))
+        return tuple(line)
+
+    def _existing(self, run_id: str) -> RunRow:
+        run = self.get(run_id)
+        if run is None:
+            raise NotFound(f"no run {run_id!r}: it was removed just now")
+        return run
+
+    def _near(self, prefix: str, project: str | None) -> Sequence[str]:
+        newest = self._db.rows(_LIST, {"status": None, "since": None, "project": project, "limit": 500})
+        ids = [str(row["id"]) for row in newest]
+        return get_close_matches(prefix, ids, n=3, cutoff=0.6) or ids[:3]
+
+    def _stored(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self._column(value) for name, value in values.items()}
+
+    def _column(self, value: Any) -> Any:  # noqa: ANN401 - any column
+        if isinstance(value, Mapping):
+            return self._backing.document(value)
+        if isinstance(value, datetime):
+            return stamp(value)
+        if isinstance(value, Decimal):
+            return str(value)
+        if isinstance(value, Enum):
+            return value.value
+        return self._backing.clean(value) if isinstance(value, str) else value
+
+
+def _read(row: Row) -> RunRow:
+    """Raises Unreadable for a row that holds what this version does not know."""
+    try:
+        values: dict[str, Any] = {name: row[name] for name in COLUMNS}
+        values["status"] = Status(row["status"])
+        values["stop_reason"] = StopReason(row["stop_reason"]) if row["stop_reason"] else None
+        values["verdict"] = Verdict(row["verdict"]) if row["verdict"] else None
+        values["locked"] = _time(row["locked"]) if row["locked"] else None
+        values["created"], values["updated"] = _time(row["created"]), _time(row["updated"])
+        values["cost"] = Decimal(row["cost"])
+        values["settings"] = json.loads(row["settings"])
+        return RunRow(**values)
+    except (ValueError, InvalidOperation) as error:
+        raise Unreadable(
+            f"run {row['id']!r}: its row cannot be read ({error}); the other runs are not affected"
+        ) from error
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,74 @@
+"""The store: one SQLite file with everything that outlives the process, behind one door."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from opsleuth.checkpoints.approvals import Approvals
+from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.bodies import Bodies
+from opsleuth.checkpoints.control import Control
+from opsleuth.checkpoints.db import Database
+from opsleuth.checkpoints.effects import Effects
+from opsleuth.checkpoints.events import Events
+from opsleuth.checkpoints.evidence import Evidence
+from opsleuth.checkpoints.lock import RunLock
+from opsleuth.checkpoints.migrations import open_database
+from opsleuth.checkpoints.observations import Observations
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.reports import Reports
+from opsleuth.checkpoints.results import Results
+from opsleuth.checkpoints.runs import Runs
+from opsleuth.state.clock import Clock
+
+
+class Store:
+    """All tables over one connection, for one thread. Every write is redacted and one short transaction.
+
+    `redactor` is keyed by this database, so that equal secrets get equal tags everywhere.
+    """
+
+    def __init__(self, database: Database, clock: Clock, redactor: Redactor) -> None:
+        backing = Backing(database, clock, redactor)
+        self._backing, self.path, self.redactor = backing, database.path, redactor
+        self.runs = Runs(backing)
+        self.events = Events(backing)
+        self.control = Control(backing)
+        self.reports = Reports(backing)
+        self.bodies = Bodies(backing)
+        self.evidence = Evidence(backing, self.bodies, self.runs)
+        self.results = Results(backing, self.bodies, self.runs)
+        self.observations = Observations(backing, self.bodies, self.runs)
+        self.approvals = Approvals(backing)
+        self.effects = Effects(backing, self.runs, self.approvals)
+
+    @classmethod
+    def open(cls, path: Path, clock: Clock, redactor: Redactor, *, read_only: bool = False) -> Self:
+        """Open the database, made or migrated first unless `read_only`; binds `redactor` to its key.
+
+        Raises NotFound (read-only and no file), Unreadable, NotWritable, StoreFailed.
+        """
+        database = open_database(path, read_only=read_only)
+        key = database.row("SELECT value FROM meta WHERE key = 'redaction_key'")
+        redactor.bind(key["value"] if key else "")
+        return cls(database, clock, redactor)
+
+    def lock(self, run_id: str) -> RunLock:
+        """The run's lock, as a context; entering raises Busy if it is held."""
+        return RunLock(self._backing, run_id)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Several operations as one: all of them or none. Keep it short, other processes wait meanwhile."""
+        with self._backing.db.write():
+            yield
+
+    def close(self) -> None:
+        self._backing.db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
