@@ -1,0 +1,110 @@
+"""What kind of statement a sentence makes: absence, "not available", an action of ours, an only candidate."""
+
+import re
+
+_ABSENCE = re.compile(
+    r"\b(?:no|none|zero|never|without|nothing|neither|absent|flat|unchanged|not (?:any|a single|one))\b(?! (?:longer|doubt|matter|more than|later than|less than|fewer than|earlier than))"
+    r"|没有|未(?:发现|出现|见|观察到)|无(?!法|论)|持平|不存在",
+    re.IGNORECASE,
+)
+_LEVEL = re.compile(r"\b(?:flat|unchanged)\b|持平", re.IGNORECASE)
+_UNAVAILABLE = re.compile(
+    r"\b(?:not available|unavailable to us|not recorded|no data|no such series|not covered|could not be (?:queried|read|reached|checked|retrieved|obtained)|"
+    r"was not (?:looked at|available|recorded|reachable)|were not (?:looked at|available|recorded|reachable)|cannot be (?:checked|verified|determined)|"
+    r"(?:query|call|tool|source|lookup) (?:failed|timed out))\b"
+    r"|不可用|无法(?:获取|查询|读取|确认|判断|核实)|没有(?:数据|记录)|无数据|未(?:记录|采集)|查询失败",
+    re.IGNORECASE,
+)
+_ACTS = {
+    "restart": r"restarted|重启",
+    "roll": r"rolled back|reverted|回滚",
+    "scale": r"scal(?:ed|ing) (?:up|down|out|in|to)|扩容|缩容",
+    "delete": r"deleted|删除",
+    "disable": r"disabled|switched off|turned off|关闭",
+    "enable": r"enabled|switched on|turned on|开启",
+    "drain": r"drained|cordoned",
+    "fail over": r"failed over",
+    "patch": r"patched|reconfigured|applied (?:the|a) (?:fix|patch|change)",
+    "fix": r"(?:has|have|was|were|been|is|are|we|i) (?:\w+ )?(?:fixed|mitigated|remediated)|修复",
+}
+_ACT = {
+    stem: re.compile(
+        rf"\b(?:{words})\b"
+        if words.isascii()
+        else rf"(?:\b(?:{words.rpartition('|')[0]})\b|{words.rpartition('|')[2]})",
+        re.IGNORECASE,
+    )
+    for stem, words in _ACTS.items()
+}
+_NOUN = re.compile(r"\b(restart|roll|scal|fail|fix)(?:back|e-up|e-down|ing|over)?\b", re.IGNORECASE)
+_AGENT = re.compile(
+    r"\b(?:we|i|opsleuth|this run|this investigation)\b|我们|本次(?:调查|排查)|已(?=回滚|重启|修复|扩容|缩容|删除|关闭|开启)",
+    re.IGNORECASE,
+)
+_MODAL = re.compile(
+    r"\b(?:should|could|would|can|must|may|might|recommend\w*|suggest\w*|consider|propose\w*|if|to be|needs?|not)\b|建议|应该|可以|需要|如果|未",
+    re.IGNORECASE,
+)
+_DONE = re.compile(
+    r"\b(?:executed|completed|succeeded|successful(?:ly)?|carried out|took effect|done)\b|成功|完成",
+    re.IGNORECASE,
+)
+_EARLIER = re.compile(
+    r"\b(?:before|earlier|prior|previous(?:ly)?|baseline|preced\w+|since|ago|after(?:wards)?|later|deploy\w*|yesterday|until)\b|之前|此前|以前|基线|早于|之后|以来|部署|发布",
+    re.IGNORECASE,
+)
+_SOLE = re.compile(
+    r"\b(?:only (?:one )?(?:plausible )?candidate|no (?:other|rival|further) (?:candidate|hypothesis|suspect|explanation)s?|only hypothesis)\b|唯一(?:的)?(?:候选|可能|嫌疑|原因)|没有其他(?:候选|可能)",
+    re.IGNORECASE,
+)
+
+
+def says_absent(text: str) -> bool:
+    """Whether the sentence claims that something is not there ("no errors", "none", "flat")."""
+    return bool(_ABSENCE.search(text))
+
+
+def says_level(text: str) -> bool:
+    """Whether the sentence claims that a figure did not move."""
+    return bool(_LEVEL.search(text))
+
+
+def says_unavailable(text: str) -> bool:
+    """Whether the sentence says only that something could not be looked at."""
+    return bool(_UNAVAILABLE.search(text))
+
+
+def says_earlier(text: str) -> bool:
+    """Whether the sentence itself places its time outside the window (before, since, baseline, deployed…)."""
+    return bool(_EARLIER.search(text))
+
+
+def says_sole(text: str) -> bool:
+    """Whether the text states that there was only one candidate."""
+    return bool(_SOLE.search(text))
+
+
+def acts(text: str, evidence: str) -> list[str]:
+    """The actions that the sentence claims as done by us.
+
+    An act that the cited evidence itself reports (`evidence`, casefolded: a pod that restarted) is an
+    observation, unless the sentence names us as the one who acted or calls it executed.
+    """
+    said = [stem for stem, pattern in _ACT.items() if pattern.search(text)]
+    ours = bool(_AGENT.search(text) or _DONE.search(text))
+    if ours:
+        said += _NOUN.findall(text)
+    if not said or _only_advised(text):
+        return []
+    if ours:
+        return said
+    return [stem for stem in said if not _reported(stem, evidence)]
+
+
+def _only_advised(text: str) -> bool:
+    return bool(_MODAL.search(text)) and not _AGENT.search(text)
+
+
+def _reported(stem: str, evidence: str) -> bool:
+    words = {"roll": ("roll", "revert"), "fail over": ("fail", "switch"), "fix": ("fix", "recover", "resolv")}
+    return any(word in evidence for word in words.get(stem, (stem,))) or bool(_ACT[stem].search(evidence))

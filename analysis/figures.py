@@ -1,0 +1,185 @@
+"""All figures, times and text of one JSON record, indexed once so that many claims can be held against it."""
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from opsleuth.analysis.moments import Moment
+from opsleuth.analysis.quantities import Quantity, When, scan
+from opsleuth.analysis.units import Unit, of_field, of_key
+
+# Numbers in these ranges, without a unit, are read as seconds or milliseconds since the epoch too (2014 to 2039).
+_EPOCH_S = (1.4e9, 2.2e9)
+_EPOCH_MS = (1.4e12, 2.2e12)
+
+
+class Figure(NamedTuple):
+    """One number of a record. `units` is empty where the record does not say; `holder` numbers the object around it."""
+
+    raw: float
+    units: tuple[Unit, ...]
+    key: str
+    holder: int
+
+
+class Instant(NamedTuple):
+    """One time of a record, seconds since the epoch, and the object around it."""
+
+    seconds: float
+    holder: int
+
+
+class Holder(NamedTuple):
+    """An object of the record: what its own strings and its key say (casefolded), and whether it is a list's row."""
+
+    label: str
+    row: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one record holds. `text` is all its strings and keys, casefolded, one a line; `sizes` the list lengths."""
+
+    figures: tuple[Figure, ...]
+    instants: tuple[Instant, ...]
+    clocks: tuple[Moment, ...]
+    holders: tuple[Holder, ...]
+    sizes: frozenset[int]
+    text: str
+    raws: tuple[float, ...]
+    unitless: tuple[float, ...]
+    based: Mapping[str, tuple[float, ...]]
+
+
+@dataclass
+class _Walk:
+    figures: list[Figure] = field(default_factory=list)
+    instants: list[Instant] = field(default_factory=list)
+    clocks: list[Moment] = field(default_factory=list)
+    labels: list[list[str]] = field(default_factory=list)
+    rows: list[bool] = field(default_factory=list)
+    sizes: set[int] = field(default_factory=set)
+    texts: list[str] = field(default_factory=list)
+
+
+class _Item(NamedTuple):
+    value: Any
+    key: str
+    holder: int
+    units: tuple[Unit, ...]
+    row: bool
+
+
+def facts(record: Mapping[str, Any]) -> Facts:
+    """Index `record`, in time linear in its size (up to the sorting of its numbers)."""
+    walk = _Walk()
+    stack = [_Item(record, "", 0, (), row=False)]
+    while stack:
+        stack.extend(reversed(list(_visit(walk, stack.pop()))))
+    return _index(walk)
+
+
+def _visit(walk: _Walk, item: _Item) -> Iterator[_Item]:
+    value = item.value
+    if isinstance(value, Mapping):
+        yield from _enter(walk, item)
+    elif isinstance(value, list | tuple):
+        walk.sizes.add(len(value))
+        units = _inherited(item)
+        yield from (_Item(child, item.key, item.holder, units, row=True) for child in value)
+    elif isinstance(value, str):
+        _read_text(walk, item, value)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        _read_number(walk, item, float(value))
+
+
+def _enter(walk: _Walk, item: _Item) -> Iterator[_Item]:
+    holder = len(walk.labels)
+    walk.labels.append([item.key])
+    walk.rows.append(item.row)
+    unit = item.value.get("unit")
+    units = (of_field(unit) if isinstance(unit, str) else ()) or _inherited(item)
+    for key, child in item.value.items():
+        name = str(key)
+        walk.texts.append(name)
+        if any(c.isdigit() for c in name):
+            _read_tokens(walk, _Item(name, "", holder, (), row=False), name)
+        yield _Item(child, name, holder, units, row=False)
+
+
+def _inherited(item: _Item) -> tuple[Unit, ...]:
+    own = of_key(item.key)
+    if own is None or own[0].dimension == "count":
+        return item.units
+    return own
+
+
+def _read_text(walk: _Walk, item: _Item, value: str) -> None:
+    walk.texts.append(value)
+    if walk.labels:
+        walk.labels[item.holder].append(value[:2000])
+    _read_tokens(walk, item, value)
+
+
+def _read_tokens(walk: _Walk, item: _Item, value: str) -> None:
+    for token in scan(value):
+        if isinstance(token, When):
+            moment = token.moment
+            if moment.dated:
+                walk.instants.append(Instant(moment.seconds, item.holder))
+            else:
+                walk.clocks.append(moment)
+        elif isinstance(token, Quantity):
+            units = token.units
+            if token.bare:
+                units = (of_key(item.key) or ()) if token.text == value.strip() else ()
+            walk.figures.append(Figure(token.value, units, item.key, item.holder))
+
+
+def _read_number(walk: _Walk, item: _Item, value: float) -> None:
+    own = of_key(item.key)
+    # `points: [..]` says how its members are called, not that each is a count.
+    counted = own is not None and own[0].dimension == "count"
+    units = item.units if own is None or (counted and item.row) else own
+    walk.figures.append(Figure(value, units, item.key, item.holder))
+    for (low, high), scale in ((_EPOCH_S, 1.0), (_EPOCH_MS, 1e-3)):
+        if low <= value <= high:
+            walk.instants.append(Instant(value * scale, item.holder))
+
+
+def _index(walk: _Walk) -> Facts:
+    based: dict[str, set[float]] = defaultdict(set)
+    for figure in walk.figures:
+        for unit in figure.units:
+            based[unit.dimension].update(abs(figure.raw) * factor for factor in unit.factors)
+    return Facts(
+        figures=tuple(walk.figures),
+        instants=tuple(walk.instants),
+        clocks=tuple(walk.clocks),
+        holders=tuple(
+            Holder(" ".join(label).casefold(), row) for label, row in zip(walk.labels, walk.rows, strict=True)
+        ),
+        sizes=frozenset(walk.sizes),
+        text=squeeze("\n".join(walk.texts)),
+        raws=tuple(sorted({abs(f.raw) for f in walk.figures})),
+        unitless=tuple(sorted({abs(f.raw) for f in walk.figures if not f.units})),
+        based={dimension: tuple(sorted(values)) for dimension, values in based.items()},
+    )
+
+
+_SPACES = re.compile(r"[ \t]+")
+
+
+def squeeze(text: str) -> str:
+    """Casefolded, runs of spaces as one: the form in which names are compared."""
+    return _SPACES.sub(" ", text).casefold()
+
+
+def between(values: tuple[float, ...], low: float, high: float) -> float | None:
+    """The first of the sorted `values` in `[low, high]` (with room for floating-point error), or None."""
+    slack = max(abs(low), abs(high)) * 1e-9 + 1e-15
+    i = bisect_left(values, low - slack)
+    return values[i] if i < len(values) and values[i] <= high + slack else None

@@ -1,0 +1,155 @@
+"""What counts as a number, in which unit, and what does not; in linear time."""
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opsleuth.analysis.quantities import Quantity, When, quantities, scan
+
+
+def read(text: str) -> list[tuple[float, str]]:
+    return [(q.value * q.units[0].factors[0], q.units[0].dimension) for q in quantities(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("took 250ms", [(0.25, "time")]),
+        ("took 250 ms", [(0.25, "time")]),
+        ("a 40-minute window", [(2400.0, "time")]),
+        ("1h30m in all", [(5400.0, "time")]),
+        ("2 min 30 s later", [(150.0, "time")]),
+        ("4.1 % of requests", [(0.041, "share")]),
+        ("14,200 rows", [(14200.0, "count")]),
+        ("1.2k rows and 3M more", [(1200.0, "count"), (3e6, "count")]),
+        ("8 GiB left", [(8 * 1024.0**3, "bytes")]),
+        ("costs $12.50", [(12.5, "money")]),
+        ("p99=30ms", [(0.03, "time")]),
+        ("latency:250ms", [(0.25, "time")]),
+        ("3/5 pods", [(3.0, "count"), (5.0, "count")]),
+        ("20–40 ms", [(0.02, "time"), (0.04, "time")]),
+        ("延迟为250毫秒，持续40分钟，错误率4.1%", [(0.25, "time"), (2400.0, "time"), (0.041, "share")]),
+        ("最近3个小时", [(10800.0, "time")]),
+        ("1e-3s", [(0.001, "time")]),
+    ],
+)
+def test_numbers_with_their_units(text: str, expected: list[tuple[float, str]]) -> None:
+    found = read(text)
+    assert [dimension for _, dimension in found] == [dimension for _, dimension in expected]
+    assert [value for value, _ in found] == pytest.approx([value for value, _ in expected])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "payments-api-7f9dd8b6c4-x7gr9",
+        "v3.2.0",
+        "image redis-7.2.1",
+        "10.0.0.12:8080",
+        "see [E7], H2 and C3 of inv-20261129-7k3f",
+        "the 3rd attempt, the 99th percentile",
+        "p99 of 5xx",
+        "1. roll back\n2) wait",
+        "option 2",
+        "7f9dd8b6c4",
+        "方案1",
+    ],
+)
+def test_names_ids_and_ordinals_are_no_numbers(text: str) -> None:
+    assert quantities(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "13:40Z",
+        "13:40",
+        "2026-11-29T13:40Z",
+        "2026-11-29 13:40:07.123Z",
+        "2026-11-29T13:40:00+08:00",
+        "13:40 UTC",
+    ],
+)
+def test_times_are_read_whole(text: str) -> None:
+    [token] = scan(f"at {text}, then")[1:-1]
+    assert isinstance(token, When)
+    assert token.moment.text == text
+
+
+@pytest.mark.parametrize("joint", ["–", "-", " to ", " and "])
+def test_a_range_shares_the_zone(joint: str) -> None:
+    first, second = (t for t in scan(f"between 13:40{joint}14:20Z") if isinstance(t, When))
+    assert first.moment.zoned
+    assert second.moment.seconds - first.moment.seconds == 2400
+
+
+def test_impossible_times_are_no_times() -> None:
+    assert not [t for t in scan("25:70 and 2026-02-31") if isinstance(t, When)]
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("900 s", 899.5, 900.5),
+        ("about 900 s", 850, 950),
+        ("over 900 s", 900, 1000),
+        ("under 900 s", 800, 900),
+        ("大约900秒", 850, 950),
+        ("超过900秒", 900, 1000),
+        ("0.25 s", 0.245, 0.255),
+    ],
+)
+def test_what_may_be_written_so(text: str, low: float, high: float) -> None:
+    [quantity] = quantities(text)
+    assert [quantity.low, quantity.high] == pytest.approx([low, high])
+
+
+def test_number_words_only_on_request() -> None:
+    assert quantities("two of twelve pods") == []
+    assert [q.value for q in quantities("two of twelve pods", words=True)] == [2, 12]
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_in_order_without_overlap(text: str) -> None:
+    tokens = scan(text)
+    assert all(0 <= t.start < t.end <= len(text) for t in tokens)
+    assert all(a.end <= b.start for a, b in pairwise(tokens))
+
+
+@given(st.integers(0, 10**9), st.integers(0, 4))
+def test_a_number_is_read_as_written(digits: int, places: int) -> None:
+    value = digits / 10**places
+    [quantity] = quantities(f"it was {value:,.{places}f} ms in all")
+    assert isinstance(quantity, Quantity)
+    assert quantity.value == pytest.approx(value)
+    assert quantity.high - quantity.low == pytest.approx(10.0**-places, rel=1e-3)
+
+
+PIECES = [
+    "1",
+    "a-",
+    "1,",
+    "1,234",
+    ".",
+    "1 ",
+    "12:",
+    "2022-08-22 ",
+    "1d ",
+    "x:1",
+    "-1",
+    "é",
+    "1.1.1/",
+    "`",
+    " ",
+]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_large_texts_take_linear_time(piece: str) -> None:
+    text = piece * (100_000 // len(piece))
+    started = time.process_time()
+    scan(text)
+    assert time.process_time() - started < 10
