@@ -25,18 +25,30 @@ _MASKS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("<str>", re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")),
     (
         "<time>",
-        re.compile(r"\b\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?"),
+        re.compile(
+            r"\b\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?"
+            r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
+        ),
     ),
-    ("<time>", re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b")),
-    ("<id>", re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")),
-    ("<mail>", re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")),
-    ("<addr>", re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?:/\d+)?(?::\d+)?\b")),
-    ("<addr>", re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F]{0,4}(?![\w:])")),
-    ("<id>", re.compile(r"\b0[xX][0-9a-fA-F]+\b")),
-    ("<id>", re.compile(r"\b(?=[0-9a-fA-F]*\d)(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{8,}\b")),
-    ("<id>", re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}\b")),
-    ("<n>", re.compile(r"(?<![A-Za-z_])[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?")),
-    ("<n>", re.compile(r"\d+")),
+    (  # mail, IPv4 with prefix length or port, IPv6
+        "<addr>",
+        re.compile(
+            r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"
+            r"|\b\d{1,3}(?:\.\d{1,3}){3}(?:/\d+)?(?::\d+)?\b"
+            r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F]{1,4}(?![\w:])"
+            r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}:){1,6}(?::[0-9a-fA-F]{1,4}){1,6}(?![\w:])"
+        ),
+    ),
+    (  # UUID, hexadecimal, and long words that mix letters and digits
+        "<id>",
+        re.compile(
+            r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"
+            r"|\b0[xX][0-9a-fA-F]+\b"
+            r"|\b(?=[0-9a-fA-F]*\d)(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{8,}\b"
+            r"|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}\b"
+        ),
+    ),
+    ("<n>", re.compile(r"(?<![A-Za-z_])[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?|\d+")),
 )
 
 
@@ -151,10 +163,15 @@ def mine(messages: Iterable[str]) -> Mapping[str, str]:
     Lines that name their place in the code are told apart by it alone; of the others the most frequent
     masked line comes first, equal ones in order of their text.
     """
-    masked = {message: mask(message) for message in set(messages)}
+    known: dict[str, str] = {}
+    masked: dict[str, str] = {}
+    for message in set(messages):
+        where = location(message)
+        if where is None:
+            masked[message] = mask(message)
+        else:
+            known[message] = where
     tree = TemplateTree()
-    counts = Counter(line for message, line in masked.items() if location(message) is None)
-    found = {
-        line: tree.add(line, n) for line, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    }
-    return {message: location(message) or str(found[line]) for message, line in masked.items()}
+    ordered = sorted(Counter(masked.values()).items(), key=lambda pair: (-pair[1], pair[0]))
+    found = {line: tree.add(line, count) for line, count in ordered}
+    return known | {message: str(found[line]) for message, line in masked.items()}
