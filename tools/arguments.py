@@ -1,6 +1,6 @@
 """The argument types that tools share, and the one form in which records show times."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
@@ -63,9 +63,12 @@ class Windowed(Arguments):
             raise PydanticCustomError("order", "until must be after since")
         return self
 
-    def span(self, window: Window) -> Span:
-        """The stretch asked for. Raises InvalidArguments if only one end was given and the window contradicts it."""
-        start = read_time(self.since) if self.since else window.start
+    def span(self, window: Window, before: timedelta = timedelta()) -> Span:
+        """The stretch asked for; without `since` it begins `before` the window.
+
+        Raises InvalidArguments if only one end was given and the window contradicts it.
+        """
+        start = read_time(self.since) if self.since else window.start - before
         end = read_time(self.until) if self.until else window.end
         if end <= start:
             raise InvalidArguments(

@@ -1,5 +1,6 @@
 """Bounding a record: long texts and lists keep their head and tail, and the hole is marked and counted."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,9 @@ from opsleuth.state.canonical import canonical
 # The first widths tried; halved until the record fits, so that only what is long loses anything.
 _WIDEST_TEXT = 32_768
 _WIDEST_LIST = 4_096
+
+# What stands in a list where items were left out.
+HOLE = re.compile(r"…\[[\d,]+ items cut\]…")
 
 
 def size(record: Any) -> int:  # noqa: ANN401 - any JSON value

@@ -1,9 +1,9 @@
 """What a source is, whatever lies behind it, and the set of sources that one run may use."""
 
-from collections.abc import Iterable, Mapping
-from typing import Literal, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, Protocol, runtime_checkable
 
-from opsleuth.analysis.records import Recording, Span
+from opsleuth.analysis.records import LogLine, Recording, Span
 
 Capability = Literal[
     "metrics", "logs", "traces", "changes", "events", "objects", "statements", "topology", "runbooks"
@@ -14,9 +14,10 @@ class Source(Protocol):
     """A configured backend.
 
     `name` is what reports call it (`case`, `prom-eu`). `capabilities` says what it can serve: what is not
-    there is not offered. `read` returns the rows of the asked capabilities that may bear on `window`, the
-    rest of the recording is None. `warnings` says what was wrong with the data (broken rows with counts,
-    unknown files); it never ends a run. Raises the errors of `opsleuth.tools.spec`.
+    there is not offered. `services` are names known without reading any rows (not exhaustive), `sampling` says
+    in words if its rows are only a sample. `read` returns the rows of the asked capabilities that may bear on
+    `window`, the rest of the recording is None. `warnings` says what was wrong with the data (broken rows with
+    counts, unknown files); it never ends a run. Raises the errors of `opsleuth.tools.spec`.
     """
 
     name: str
@@ -25,9 +26,22 @@ class Source(Protocol):
     def capabilities(self) -> frozenset[Capability]: ...
 
     @property
+    def services(self) -> frozenset[str]: ...
+
+    @property
+    def sampling(self) -> str | None: ...
+
+    @property
     def warnings(self) -> tuple[str, ...]: ...
 
     async def read(self, capabilities: Iterable[Capability], window: Span) -> Recording: ...
+
+
+@runtime_checkable
+class LogScanner(Protocol):
+    """A source whose log lines can be looked through one by one, however many there are, in bounded memory."""
+
+    def scan_logs(self, *, baseline: bool = False) -> Iterator[LogLine]: ...
 
 
 class Sources:

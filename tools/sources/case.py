@@ -83,6 +83,16 @@ class CaseFolder:
         return frozenset(served)
 
     @property
+    def services(self) -> frozenset[str]:
+        alert = self.incident.alert
+        named = (alert.service,) if alert and alert.service else ()
+        return frozenset((*self.incident.services, *named))
+
+    @property
+    def sampling(self) -> str | None:
+        return self.incident.sampling
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What was wrong with the data read so far."""
         troubles = [self._troubles[table.name] for table in TABLES if table.name in self._troubles]

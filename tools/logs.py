@@ -1,0 +1,323 @@
+"""Logs: lines that match, and which kinds of line come more or less often than usual."""
+
+import asyncio
+import threading
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from opsleuth.analysis import logdiff
+from opsleuth.analysis.failure_words import speaks_of_failure
+from opsleuth.analysis.records import Finding, LogLine, PatternCount, Recording, Span
+from opsleuth.analysis.windows import INCIDENT, Windows, arrange
+from opsleuth.state.calls import ResultStatus
+from opsleuth.tools.arguments import Service, Windowed, zulu
+from opsleuth.tools.bounds import cut_text
+from opsleuth.tools.reading import (
+    finding_record,
+    findings_of,
+    not_recorded,
+    read,
+    require_service,
+    sampling,
+    source_names,
+    span_record,
+    window_span,
+    within,
+    without_empty,
+)
+from opsleuth.tools.sources.base import LogScanner
+from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
+
+WIDEST_LINE = 600
+_ORDER = ("debug", "info", "warn", "error")
+_SEVERITY = {
+    **dict.fromkeys(("trace", "debug", "verbose", "fine"), 0),
+    **dict.fromkeys(("info", "information", "notice", "i"), 1),
+    **dict.fromkeys(("warn", "warning", "w"), 2),
+    **dict.fromkeys(
+        ("error", "err", "e", "severe", "fatal", "f", "critical", "crit", "alert", "emerg", "panic"), 3
+    ),
+}
+
+
+class LogsSearch(Windowed):
+    service: Service | None = None
+    text: Annotated[str, Field(max_length=300, description="in the message or pod name, any case")] = ""
+    level: Annotated[Literal["debug", "info", "warn", "error"] | None, Field(description="this or worse")] = (
+        None
+    )
+    baseline: Annotated[bool, Field(description="search the fault-free period instead")] = False
+    limit: Annotated[int, Field(ge=1, le=100, description="lines shown, 1 to 100")] = 20
+
+
+@dataclass(slots=True)
+class _Found:
+    """What one pass over the lines saw: everything is counted, a head and a tail of the matches are kept."""
+
+    limit: int
+    scanned: int = 0
+    matched: int = 0
+    without_time: int = 0
+    seen_service: bool = False
+    first: float | None = None
+    last: float | None = None
+    lines_total: int = 0
+    levels: Counter[str] = field(default_factory=Counter)
+    services: Counter[str] = field(default_factory=Counter)
+    head: list[LogLine] = field(default_factory=list)
+    tail: deque[LogLine] = field(default_factory=deque)
+
+    def keep(self, line: LogLine) -> None:
+        self.matched += 1
+        self.levels[(line.level or "none").lower()] += 1
+        self.services[line.service] += 1
+        if line.time is not None:
+            self.first = line.time if self.first is None else min(self.first, line.time)
+            self.last = line.time if self.last is None else max(self.last, line.time)
+        if len(self.head) < self.limit - self.limit // 2:
+            self.head.append(line)
+            return
+        self.tail.append(line)
+        if len(self.tail) > self.limit // 2:
+            self.tail.popleft()
+
+
+async def logs_search(arguments: LogsSearch, context: ToolContext) -> ToolResult:
+    span = None if arguments.baseline and not arguments.since else arguments.span(context.window)
+    stop = threading.Event()
+    lines = await _lines(context, arguments)
+    try:
+        found = await asyncio.to_thread(_search, lines, arguments, span, stop)
+    finally:
+        stop.set()  # a search that was cancelled must not go on reading in its thread
+    await require_service(context, arguments.service, [arguments.service or ""] if found.seen_service else [])
+    if why := _uncovered(found, arguments):
+        return not_recorded(context, "logs", why, scanned=found.scanned, **_head(arguments, span))
+    return _search_result(arguments, context, span, found)
+
+
+async def _lines(context: ToolContext, arguments: LogsSearch) -> Iterator[LogLine]:
+    """All lines of all sources; those that can stream are not held in memory."""
+    streams: list[Iterable[LogLine]] = []
+    for source in context.sources.serving("logs"):
+        if isinstance(source, LogScanner):
+            streams.append(source.scan_logs(baseline=arguments.baseline))
+        else:
+            recording = await source.read(["logs"], window_span(context))
+            streams.append((recording.logs_baseline if arguments.baseline else recording.logs) or ())
+    return (line for stream in streams for line in stream)
+
+
+def _search(
+    lines: Iterator[LogLine], arguments: LogsSearch, span: Span | None, stop: threading.Event
+) -> _Found:
+    found = _Found(arguments.limit)
+    text = arguments.text.casefold()
+    least = _ORDER.index(arguments.level) if arguments.level else None
+    for line in lines:
+        found.lines_total += 1
+        if found.lines_total % 4096 == 0 and stop.is_set():
+            break
+        mine = arguments.service in (None, line.service)
+        found.seen_service = found.seen_service or mine
+        if span is not None and line.time is not None and not within(line.time, span):
+            continue
+        found.scanned += 1
+        if not mine or (least is not None and severity(line) < least):
+            continue
+        if text and text not in line.message.casefold() and text not in (line.pod or "").casefold():
+            continue
+        found.without_time += line.time is None
+        found.keep(line)
+    return found
+
+
+def severity(line: LogLine) -> int:
+    """0 debug to 3 error; a line without a known level counts as error or info by its wording."""
+    known = _SEVERITY.get((line.level or "").strip().lower())
+    if known is not None:
+        return known
+    return 3 if speaks_of_failure(line.message, line.level) else 1
+
+
+def _uncovered(found: _Found, arguments: LogsSearch) -> str | None:
+    where = "baseline log lines" if arguments.baseline else "log lines"
+    if found.lines_total == 0:
+        return f"there are no {where}"
+    if not found.seen_service:
+        return f"no {where} of {arguments.service}"
+    return f"no {where} in this stretch of time" if found.scanned == 0 else None
+
+
+def _head(arguments: LogsSearch, span: Span | None) -> dict[str, Any]:
+    return {
+        "service": arguments.service,
+        "text": arguments.text,
+        "level": arguments.level,
+        "window": span_record(span) if span else "baseline",
+    }
+
+
+def _search_result(
+    arguments: LogsSearch, context: ToolContext, span: Span | None, found: _Found
+) -> ToolResult:
+    shown = [*found.head, *found.tail]
+    record = {
+        **_head(arguments, span),
+        "scanned": found.scanned,
+        "matched": found.matched,
+        "first": zulu(found.first),
+        "last": zulu(found.last),
+        "by_level": dict(found.levels.most_common(6)),
+        "by_service": dict(found.services.most_common(10)),
+        "without_time": found.without_time or None,
+        "not_shown": found.matched - len(shown) or None,
+        "lines": [_line(line) for line in shown],
+        "sampling": sampling(context, "logs"),
+    }
+    return ToolResult(
+        record=without_empty(record),
+        headline=f"{found.matched:,} of {found.scanned:,} lines match"
+        + (f", first {zulu(found.first)}" if found.first else ""),
+        status=ResultStatus.OK if found.matched else ResultStatus.NONE_MATCHED,
+        source=source_names(context, "logs"),
+        query=_query(arguments),
+        scanned=found.scanned,
+        matched=found.matched,
+    )
+
+
+def _query(arguments: LogsSearch) -> str:
+    parts = [
+        f"service={arguments.service}" if arguments.service else "",
+        f"level>={arguments.level}" if arguments.level else "",
+    ]
+    parts += [
+        f'"{arguments.text}"' if arguments.text else "",
+        "in the baseline" if arguments.baseline else "",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _line(line: LogLine) -> dict[str, Any]:
+    record = {
+        "time": zulu(line.time),
+        "service": line.service,
+        "pod": line.pod,
+        "namespace": line.namespace,
+        "host": line.host,
+        "level": line.level,
+        "previous": line.previous or None,
+        "message": cut_text(line.message, WIDEST_LINE),
+        "trace_id": line.trace_id,
+        "extra": dict(line.extra or {}),
+    }
+    return without_empty(record)
+
+
+class LogsPatterns(Arguments):
+    service: Service | None = None
+    limit: Annotated[int, Field(ge=1, le=50, description="patterns in each list, 1 to 50")] = 8
+
+
+async def logs_patterns(arguments: LogsPatterns, context: ToolContext) -> ToolResult:
+    recording = await read(context, "logs", "traces", "topology")
+    rows = _pattern_rows(recording)
+    await require_service(context, arguments.service, {row.service for row in rows})
+    if arguments.service is not None and not any(row.service == arguments.service for row in rows):
+        return not_recorded(context, "logs", f"no log lines of {arguments.service} that can be compared")
+    if not rows:
+        return not_recorded(context, "logs", "there are no log lines")
+    findings = await findings_of(recording, "logs", arguments.service)
+    return await asyncio.to_thread(_compare, arguments, context, recording, rows, findings)
+
+
+def _pattern_rows(recording: Recording) -> list[PatternCount]:
+    """Counts by window; where no line has a time of its own, of all lines together."""
+    rows = logdiff.pattern_counts(recording)
+    if rows:
+        return rows
+    counts: Counter[tuple[str, str | None, str]] = Counter()
+    for line in recording.logs or ():
+        counts[line.service, line.level, line.message] += 1
+    return [PatternCount(INCIDENT, *key, count=count, traces_in_window=None) for key, count in counts.items()]
+
+
+def _compare(
+    arguments: LogsPatterns,
+    context: ToolContext,
+    recording: Recording,
+    rows: list[PatternCount],
+    findings: list[Finding],
+) -> ToolResult:
+    windows = arrange((row.window for row in rows), recording.alert.onset)
+    found = logdiff.statements(rows)
+    services = [arguments.service] if arguments.service else list(found)
+    patterns = [_pattern(s, windows) for service in services for s in found.get(service, ())]
+    usual = bool(windows.reference)
+    new = [p for p in patterns if usual and p["now"] and not p["usual"]]
+    gone = [p for p in patterns if usual and p["usual"] and not p["now"]]
+    failing = [p for p in patterns if p["failure"] and p["now"]]
+    record = {
+        "service": arguments.service,
+        "window": span_record(recording.window),
+        "compared_with": "usual counts" if usual else None,
+        "patterns": len(patterns),
+        "lines_now": sum(p["now"] for p in patterns),
+        "lines_usual": sum(p["usual"] for p in patterns) if usual else None,
+        "new": _most(new, "now", arguments.limit),
+        "gone": _most(gone, "usual", arguments.limit),
+        "failing": _most(failing, "now", arguments.limit),
+        "frequent": _most(patterns, "now", arguments.limit),
+        "findings": [finding_record(f) for f in findings[: arguments.limit]],
+        "sampling": None if recording.patterns is not None else sampling(context, "logs"),
+    }
+    return ToolResult(
+        record=without_empty(record),
+        headline=f"{len(patterns)} patterns: {len(new)} new, {len(gone)} gone, {len(failing)} of failure",
+        source=source_names(context, "logs"),
+        scanned=sum(row.count for row in rows),
+        matched=len(patterns),
+    )
+
+
+def _pattern(statement: logdiff.Statement, windows: Windows) -> dict[str, Any]:
+    return {
+        "service": statement.service,
+        "pattern": cut_text(statement.example, 240),
+        "usual": sum(statement.counts.get(name, 0) for name in windows.reference),
+        "now": sum(statement.counts.get(name, 0) for name in windows.incident),
+        "failure": statement.failure,
+    }
+
+
+def _most(patterns: list[dict[str, Any]], key: str, limit: int) -> list[dict[str, Any]]:
+    return sorted(patterns, key=lambda p: (-p[key], p["service"], p["pattern"]))[:limit]
+
+
+LOGS: tuple[ToolSpec, ...] = (
+    ToolSpec(
+        name="logs_search",
+        purpose="Log lines by service, text, level and time: counts, first and last time, samples.",
+        not_for="Overviews: logs_patterns counts kinds of line.",
+        arguments=LogsSearch,
+        example={"service": "checkout", "text": "timeout", "level": "warn"},
+        run=logs_search,
+        capability="logs",
+        target=lambda arguments: arguments.service,
+    ),
+    ToolSpec(
+        name="logs_patterns",
+        purpose="Kinds of log line in the incident against usual: new, gone, failing.",
+        not_for="Reading single lines: use logs_search.",
+        arguments=LogsPatterns,
+        example={"service": "checkout"},
+        run=logs_patterns,
+        capability="logs",
+        target=lambda arguments: arguments.service,
+    ),
+)

@@ -1,0 +1,170 @@
+"""What the tools share when they read from the sources of a run: one recording, names that exist, coverage."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from opsleuth.analysis.ranking import detect
+from opsleuth.analysis.records import Finding, Recording, Span
+from opsleuth.state.calls import ResultStatus
+from opsleuth.tools.arguments import zulu
+from opsleuth.tools.nearest import nearest
+from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources.incident import alert_facts
+from opsleuth.tools.sources.memory import FIELDS, ROWS
+from opsleuth.tools.spec import InvalidArguments, ToolContext, ToolResult
+
+EVERYTHING: tuple[Capability, ...] = tuple(FIELDS)
+
+
+def window_span(context: ToolContext) -> Span:
+    """The incident window of the run."""
+    return Span(context.window.start.timestamp(), context.window.end.timestamp())
+
+
+async def read(context: ToolContext, *capabilities: Capability, span: Span | None = None) -> Recording:
+    """The rows of all sources that serve the capabilities, as one recording with the run's own alert and window."""
+    window = span or window_span(context)
+    sources = {s.name: s for c in capabilities for s in context.sources.serving(c)}
+    parts = [await source.read(capabilities, window) for source in sources.values()]
+    rows: dict[str, Any] = {field: _joined([getattr(part, field) for part in parts]) for field in ROWS}
+    return Recording(alert=alert_facts(context.subject), window=window, **rows)
+
+
+def _joined(lists: Iterable[Sequence[Any] | None]) -> Sequence[Any] | None:
+    present = [rows for rows in lists if rows is not None]
+    if len(present) <= 1:
+        return present[0] if present else None
+    return [row for rows in present for row in rows]
+
+
+def source_names(context: ToolContext, *capabilities: Capability) -> str:
+    """The names of the sources behind the capabilities, joined by `+`."""
+    return "+".join(dict.fromkeys(s.name for c in capabilities for s in context.sources.serving(c)))
+
+
+def sampling(context: ToolContext, capability: Capability) -> str | None:
+    """What the sources say about their rows being a sample only."""
+    said = [s.sampling for s in context.sources.serving(capability) if s.sampling]
+    return "; ".join(said)[:300] or None
+
+
+async def require_service(context: ToolContext, service: str | None, seen: Iterable[str]) -> None:
+    """Refuse a service that no source knows; `seen` are the names among the rows at hand.
+
+    Raises InvalidArguments that names the nearest known ones. Other sources are read only if the rows at hand
+    and the names that sources know by heart do not hold the service.
+    """
+    if service is None:
+        return
+    known = set(seen)
+    for source in context.sources.by_name.values():
+        known |= source.services
+    if service not in known:
+        known |= service_names(await read(context, *EVERYTHING))
+    if service not in known:
+        near = nearest(service, known, 5)
+        hint = f"nearest: {', '.join(near)}" if near else "topology and metrics_list show which there are"
+        raise InvalidArguments(f"no source knows a service {service!r} ({hint})")
+
+
+def service_names(recording: Recording) -> set[str]:
+    """Every name in the recording by which a service can be asked for."""
+    names: set[str] = {row.service for field in _WITH_SERVICE for row in getattr(recording, field) or ()}
+    names |= {name for edge in recording.topology or () for name in (edge.caller, edge.callee)}
+    names |= {name for pair in recording.edges or () for name in (pair.caller, pair.callee)}
+    names |= {row.database for row in recording.statements or ()}
+    names |= {row.name for row in recording.objects or ()}
+    names |= {row.object.rpartition("/")[2] for row in recording.events or ()}
+    if recording.alert.service:
+        names.add(recording.alert.service)
+    return names - {""}
+
+
+_WITH_SERVICE = (
+    "metrics",
+    "metrics_baseline",
+    "logs",
+    "logs_baseline",
+    "patterns",
+    "spans",
+    "spans_baseline",
+    "span_stats",
+    "changes",
+)
+
+
+def span_record(span: Span) -> dict[str, str | None]:
+    return {"start": zulu(span.start), "end": zulu(span.end)}
+
+
+def within(time: float | None, span: Span) -> bool:
+    return time is not None and span.start <= time < span.end
+
+
+def figure(value: float | None) -> float | None:
+    """A number in six significant digits, as records show it; whole numbers stay whole."""
+    if value is None:
+        return None
+    short = float(f"{value:.6g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+async def findings_of(recording: Recording, signal: str, service: str | None = None) -> list[Finding]:
+    """What the detectors say about one kind of signal, the next of each detector in turn: sizes compare inside one.
+
+    In a thread, so that a long recording does not hold up the other calls.
+    """
+    found = await asyncio.to_thread(detect, recording)
+    by_detector: dict[str, list[Finding]] = defaultdict(list)
+    for finding in found:
+        if finding.signal == signal and service in (None, finding.service):
+            by_detector[finding.detector].append(finding)
+    rows = zip_longest(*by_detector.values())
+    return [finding for row in rows for finding in row if finding is not None]
+
+
+def finding_record(finding: Finding) -> dict[str, Any]:
+    """A detector's finding as JSON, without what is empty."""
+    record = {
+        "service": finding.service,
+        "kind": finding.kind,
+        "text": finding.text,
+        "size": figure(finding.size),
+        "direction": finding.direction,
+        "detector": finding.detector,
+        "metric": finding.metric,
+        "onset": zulu(finding.onset),
+        "figures": plain(finding.figures),
+    }
+    return without_empty(record)
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - figures and states hold any JSON value
+    """The value as JSON: floats shortened to six significant digits, non-finite ones to null, tuples to lists."""
+    if isinstance(value, bool) or value is None or isinstance(value, int | str):
+        return value
+    if isinstance(value, float):
+        return figure(value) if value - value == 0.0 else None
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, Iterable):
+        return [plain(v) for v in value]
+    return str(value)
+
+
+def without_empty(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record without fields that are None, empty texts, lists or objects; zeros and false stay."""
+    return {k: v for k, v in record.items() if v is not None and v not in ("", [], {})}
+
+
+def not_recorded(context: ToolContext, capability: Capability, why: str, **fields: Any) -> ToolResult:  # noqa: ANN401
+    """No such data, or the window is not covered: supports no claim of absence."""
+    return ToolResult(
+        record=without_empty({"not_recorded": why, **fields}),
+        headline=f"not recorded: {why}",
+        status=ResultStatus.NOT_RECORDED,
+        source=source_names(context, capability),
+    )

@@ -1,0 +1,48 @@
+"""A tool as a model reads it: name, description, and a small JSON schema of its arguments."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from opsleuth.tools.spec import ToolSpec
+
+
+def description(spec: ToolSpec) -> str:
+    """Purpose, limits and an example in a few words."""
+    return (
+        f"{spec.purpose} Not for: {spec.not_for} Example: {json.dumps(spec.example, separators=(',', ':'))}"
+    )
+
+
+def parameters(spec: ToolSpec) -> dict[str, Any]:
+    """The JSON schema of the arguments, without what a model does not need: titles, null branches, null defaults."""
+    schema: dict[str, Any] = _slim(spec.arguments.model_json_schema())
+    schema.setdefault("properties", {})
+    return schema
+
+
+def function(spec: ToolSpec) -> dict[str, Any]:
+    """The tool in the form of OpenAI-compatible tool calling."""
+    about = {"name": spec.name, "description": description(spec), "parameters": parameters(spec)}
+    return {"type": "function", "function": about}
+
+
+def _slim(schema: Any) -> Any:  # noqa: ANN401 - a JSON schema
+    if isinstance(schema, list):
+        return [_slim(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    slim = {}
+    for key, value in schema.items():
+        if key == "properties":
+            slim[key] = {name: _slim(of) for name, of in value.items()}
+        elif (
+            not (key in ("title", "description") and "properties" in schema)
+            and key != "title"
+            and (key, value) != ("default", None)
+        ):
+            slim[key] = _slim(value)
+    branches = [b for b in slim.get("anyOf", ()) if b != {"type": "null"}]
+    if len(branches) == 1:
+        slim = {**branches[0], **{k: v for k, v in slim.items() if k != "anyOf"}}
+    return slim
