@@ -32,7 +32,7 @@ from opsleuth.tools.reading import (
 from opsleuth.tools.sources.base import LogScanner
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
-WIDEST_LINE = 600
+WIDEST_LINE = 400
 _ORDER = ("debug", "info", "warn", "error")
 _SEVERITY = {
     **dict.fromkeys(("trace", "debug", "verbose", "fine"), 0),
@@ -51,7 +51,7 @@ class LogsSearch(Windowed):
         None
     )
     baseline: Annotated[bool, Field(description="search the fault-free period instead")] = False
-    limit: Annotated[int, Field(ge=1, le=100, description="lines shown, 1 to 100")] = 20
+    limit: Annotated[int, Field(ge=1, le=100, description="lines shown, 1 to 100")] = 12
 
 
 @dataclass(slots=True)
@@ -286,13 +286,16 @@ def _compare(
 
 
 def _pattern(statement: logdiff.Statement, windows: Windows) -> dict[str, Any]:
-    return {
+    """Counts now and, where there is a reference, as usual."""
+    record = {
         "service": statement.service,
         "pattern": cut_text(statement.example, 240),
-        "usual": sum(statement.counts.get(name, 0) for name in windows.reference),
         "now": sum(statement.counts.get(name, 0) for name in windows.incident),
         "failure": statement.failure,
     }
+    if windows.reference:
+        record["usual"] = sum(statement.counts.get(name, 0) for name in windows.reference)
+    return record
 
 
 def _most(patterns: list[dict[str, Any]], key: str, limit: int) -> list[dict[str, Any]]:

@@ -119,7 +119,8 @@ def _no_such_series(context: ToolContext, series: Iterable[Series], arguments: M
         else f"no metrics of {arguments.service}"
     )
     near = nearest(arguments.metric, metrics, 5) or metrics[:20]
-    return not_recorded(context, "metrics", why, nearest=near)
+    elsewhere = sorted({s.service for s in series if s.metric == arguments.metric})
+    return not_recorded(context, "metrics", why, nearest=near, services_with_it=elsewhere[:20])
 
 
 def _one(
@@ -241,23 +242,24 @@ async def metrics_anomalies(arguments: MetricsAnomalies, context: ToolContext) -
         covered = span_record(_covered(examined))
         return not_recorded(context, "metrics", "no samples in the incident window", covered=covered)
     findings = await findings_of(recording, "metrics", arguments.service)
-    shown = findings[: arguments.limit]
-    worst = shown[0].text if shown else f"no anomaly in {len(examined)} series"
+    odd = [f for f in findings if f.direction != "healthy"]
+    as_usual = [f for f in findings if f.direction == "healthy"]
     record = {
         "service": arguments.service,
         "window": span_record(window_span(context)),
         "scanned_series": len(examined),
-        "findings_total": len(findings),
-        "findings": [finding_record(finding) for finding in shown],
+        "matched": len(odd),
+        "findings": [finding_record(finding) for finding in odd[: arguments.limit]],
+        "as_usual": [finding_record(finding) for finding in as_usual[: arguments.limit]],
         "baseline": recording.metrics_baseline is not None,
     }
     return ToolResult(
-        record={k: v for k, v in record.items() if v is not None},
-        headline=worst,
-        status=ResultStatus.OK if findings else ResultStatus.NONE_MATCHED,
+        record=without_empty(record),
+        headline=odd[0].text if odd else f"no anomaly in {len(examined)} series",
+        status=ResultStatus.OK if odd else ResultStatus.NONE_MATCHED,
         source=source_names(context, "metrics"),
         scanned=len(examined),
-        matched=len(findings),
+        matched=len(odd),
     )
 
 

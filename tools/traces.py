@@ -1,13 +1,16 @@
 """Traces: operations, calls between services and lost steps, in the incident against usual."""
 
 import asyncio
-from collections import Counter
-from typing import Annotated, Any
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from opsleuth.analysis import edges, operations, spans
+from opsleuth.analysis.levels import Level, level
 from opsleuth.analysis.records import Finding, Recording
+from opsleuth.analysis.spans import Traffic, traffic
+from opsleuth.analysis.windows import arrange
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.arguments import Service, zulu
 from opsleuth.tools.reading import (
@@ -48,62 +51,70 @@ def _services(recording: Recording) -> set[str]:
 def _compare(
     arguments: TracesCompare, context: ToolContext, recording: Recording, findings: list[Finding]
 ) -> ToolResult:
-    traffic = spans.traffic(recording)
-    onset = recording.alert.onset
-    asked = arguments.service
-    own = [
-        o for o in operations.compare(traffic.stats, onset, traffic.floor_ms) if asked in (None, o.service)
-    ]
-    gaps = [
-        g
-        for g in edges.compare(traffic.edges, onset, traffic.floor_ms)
-        if asked in (None, g.caller, g.callee)
-    ]
-    slower = sorted(own, key=lambda o: (-o.level.excess, o.service, o.operation))[: arguments.limit]
-    wider = sorted(gaps, key=lambda g: (-g.level.excess, g.caller, g.callee))[: arguments.limit]
+    seen, onset, asked = traffic(recording), recording.alert.onset, arguments.service
+    own = [o for o in _operations(seen, onset) if asked in (None, o.first)]
+    ways = [w for w in _ways(seen, onset) if asked in (None, w.first, w.second)]
     record = {
         "service": asked,
         "window": span_record(recording.window),
         "operations_compared": len(own),
-        "calls_compared": len(gaps),
-        "operations": [_operation(o) for o in slower],
-        "between_services": [_gap(g) for g in wider],
+        "calls_compared": len(ways),
+        "operations": [_record(o, "service", "operation", "own_ms") for o in own[: arguments.limit]],
+        "between_services": [_record(w, "caller", "callee", "network_ms") for w in ways[: arguments.limit]],
         "status": _statuses(recording, asked),
         "findings": [finding_record(f) for f in findings[: arguments.limit]],
         "rows": "all spans, summed up" if recording.span_stats is not None else sampling(context, "traces"),
     }
-    rows = len(recording.span_stats or ()) + len(recording.spans or ())
-    worst = findings[0].text if findings else f"{len(own)} operations, {len(gaps)} calls: as usual"
+    compared = f"{len(own)} operations, {len(ways)} calls compared"
     return ToolResult(
         record=without_empty(record),
-        headline=worst,
-        status=ResultStatus.OK if own or gaps or findings else ResultStatus.NONE_MATCHED,
+        headline=findings[0].text if findings else compared,
+        status=ResultStatus.OK if own or ways or findings else ResultStatus.NONE_MATCHED,
         source=source_names(context, "traces"),
-        scanned=rows,
-        matched=len(own) + len(gaps),
+        scanned=len(recording.span_stats or ()) + len(recording.spans or ()),
+        matched=len(own) + len(ways),
     )
 
 
-def _operation(own: operations.OwnTime) -> dict[str, Any]:
-    record = {
-        "service": own.service,
-        "operation": own.operation,
-        "own_ms_usual": figure(own.level.usual),
-        "own_ms_now": figure(own.level.now),
-        "calls": own.level.calls,
-        "onset": zulu(own.level.onset),
-    }
-    return without_empty(record)
+class _Compared(NamedTuple):
+    """Time per call of an operation (service, operation) or on the way between two services, usual and now."""
+
+    first: str
+    second: str
+    level: Level
 
 
-def _gap(gap: edges.Gap) -> dict[str, Any]:
+def _operations(seen: Traffic, onset: float | None) -> list[_Compared]:
+    rows = ((s.service, s.operation, s.window, s.self_ms_p50, s.count) for s in seen.stats)
+    return _slowest_first(rows, onset)
+
+
+def _ways(seen: Traffic, onset: float | None) -> list[_Compared]:
+    rows = ((e.caller, e.callee, e.window, e.network_gap_ms_p50, e.count) for e in seen.edges)
+    return _slowest_first(rows, onset)
+
+
+def _slowest_first(
+    rows: Iterable[tuple[str, str, str, float | None, int]], onset: float | None
+) -> list[_Compared]:
+    points: dict[tuple[str, str], dict[str, tuple[float, int]]] = defaultdict(dict)
+    for first, second, window, ms, count in rows:
+        if ms is not None and count > 0:
+            points[first, second][window] = (ms, count)
+    windows = arrange({name for by_window in points.values() for name in by_window}, onset)
+    levels = ((pair, level(by_window, windows)) for pair, by_window in points.items())
+    found = [_Compared(*pair, measured) for pair, measured in levels if measured is not None]
+    return sorted(found, key=lambda c: (-c.level.excess, c.first, c.second))
+
+
+def _record(compared: _Compared, first: str, second: str, what: str) -> dict[str, Any]:
     record = {
-        "caller": gap.caller,
-        "callee": gap.callee,
-        "network_ms_usual": figure(gap.level.usual),
-        "network_ms_now": figure(gap.level.now),
-        "calls": gap.level.calls,
-        "onset": zulu(gap.level.onset),
+        first: compared.first,
+        second: compared.second,
+        f"{what}_usual": figure(compared.level.usual),
+        f"{what}_now": figure(compared.level.now),
+        "calls": compared.level.calls,
+        "onset": zulu(compared.level.onset),
     }
     return without_empty(record)
 
