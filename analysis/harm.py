@@ -44,7 +44,8 @@ class Harm:
     `total`, of it `own` (not explained by callees) and `noise` (the usual fluctuation) are request-seconds or
     failed requests; `usual` and `incident` the level per request (seconds, or a share), over `requests` requests;
     `extra` the harm of each recorded period by its time; `onset` the first period that stands out; `peak` by how
-    many fluctuations the worse quarter of the periods stands out.
+    many fluctuations the worse quarter of the periods stands out; `counted` is false where nobody counts requests
+    (then `requests` is the number of periods).
     """
 
     service: str
@@ -58,6 +59,7 @@ class Harm:
     extra: Mapping[float, float]
     onset: float | None
     peak: float
+    counted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ def _harm(
         extra=extra,
         onset=next((time for time, score in beyond.items() if score > NOTICEABLE), None),
         peak=quantile(list(beyond.values()), 0.75),
+        counted=stretch.traffic.counted,
     )
 
 
@@ -281,6 +284,12 @@ def _text(respect: str, harm: Harm, share: float) -> str:
             f"{harm.service} took {harm.incident:.4g} s a request against {harm.usual:.4g} s usual over "
             f"{harm.requests:.0f} requests; {own} extra request-seconds are its own, "
             f"a share of {share:.2f} of all that begins anywhere."
+        )
+    if not harm.counted:
+        return (
+            f"{harm.service} had {harm.incident:.4g} failures a period against {harm.usual:.4g} usual over "
+            f"{harm.requests:.0f} periods; {own} extra failures are its own, "
+            f"a share of {share:.2f} of all that begin anywhere."
         )
     return (
         f"{harm.service} failed {harm.incident:.4g} of its {harm.requests:.0f} requests against {harm.usual:.4g} usual; "

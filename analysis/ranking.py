@@ -96,8 +96,13 @@ def _suspect(parts: Sequence[tuple[Finding, float]], kind: str, score: float) ->
 def _ordered(suspects: Iterable[Suspect]) -> list[Suspect]:
     """Strongest first; of equals those that nothing explains, then those that began earlier."""
     return sorted(
-        suspects, key=lambda s: (-s.score, s.explained_by or "", s.onset or math.inf, s.service, s.kind)
+        suspects,
+        key=lambda s: (-s.score, s.explained_by is not None, _time(s.onset), s.service, s.kind),
     )
+
+
+def _time(onset: float | None) -> float:
+    return math.inf if onset is None else onset
 
 
 def _explained(recording: Recording, suspects: Sequence[Suspect]) -> list[Suspect]:

@@ -1,4 +1,4 @@
-"""Resources that leave their usual level: CPU, memory, disk, storage, connections, replication.
+"""Resources that leave their usual level: CPU, memory, disk, storage, connections, locks, restarts, replication.
 
 Each rule says in the resource's own unit how much movement is nothing, which side is bad, from where on it hurts,
 and what kind of fault it speaks for.
@@ -18,21 +18,27 @@ LOST_SHARE = 0.5
 # What counts as begun to shrink.
 BEGUN_SHARE = 0.1
 
-# Shares of capacity: three points up or down are nothing. Latencies of a device: a millisecond. Queues: under one
-# waiting request the device is idle. Counts and rates: a tenth is nothing; of demand only its doubling is news.
+# What is nothing, in the role's own unit. Shares of a capacity: three points. Device latencies: a millisecond.
+# Queues, locks, restarts: under one there is none. Cores: a fiftieth of one. Bytes: 16 MB of memory, 1 MB/s of
+# transfer. Of levels that have no capacity a tenth is nothing, and of demand only its doubling is news.
+SHARE = 0.03
 RULES: dict[str, Rule] = {
-    "cpu": Rule("cpu", +1, 0.03, 0.0, harmful=BUSY),
-    "memory": Rule("memory", +1, 0.03, 0.0, harmful=FULL),
+    "cpu": Rule("cpu", +1, 0.02, 0.1, ratio=2.0),
+    "memory": Rule("memory", +1, 16e6, 0.1, ratio=1.5),
     "replication_lag": Rule("replication_lag", +1, 10.0, 0.1, ratio=2.0),
     "disk_queue": Rule("disk", +1, 1.0, 0.1, ratio=2.0),
     "write_latency": Rule("disk", +1, 1e-3, 0.1, ratio=2.0, symptom=True),
     "read_latency": Rule("disk", +1, 1e-3, 0.1, ratio=2.0, symptom=True),
     "connections": Rule("connections", +1, 5.0, 0.1, ratio=1.5, symptom=True),
+    "locks": Rule("locks", +1, 1.0, 0.1, ratio=2.0),
+    "restarts": Rule("crash", +1, 0.3, 0.0),
 }
-# The same roles in units without a capacity (cores, bytes): a tenth of the usual level is nothing.
-UNBOUNDED: dict[str, Rule] = {
-    "cpu": Rule("cpu", +1, 1e-9, 0.1, ratio=2.0),
-    "memory": Rule("memory", +1, 1e-9, 0.1, ratio=1.5),
+# The same as shares of their capacity.
+SHARE_RULES: dict[str, Rule] = {
+    "cpu": Rule("cpu", +1, SHARE, 0.0, harmful=BUSY),
+    "memory": Rule("memory", +1, SHARE, 0.0, harmful=FULL),
+    "connections": Rule("connections", +1, SHARE, 0.0, harmful=FULL),
+    "storage_used": Rule("storage_full", +1, SHARE, 0.0, harmful=FULL),
 }
 EXHAUSTIBLE = {"storage_free": "storage_full", "memory_free": "memory"}
 
@@ -53,12 +59,15 @@ def find(recording: Recording) -> list[Finding]:
 def _judge(recording: Recording, series: Series, role: Role, at_rest: Series | None) -> Finding | None:
     if role.name in EXHAUSTIBLE:
         return _exhaustion(series, EXHAUSTIBLE[role.name])
-    rule = UNBOUNDED.get(role.name) if role.scale == 1.0 else None
-    rule = rule or RULES.get(role.name)
+    rule = (SHARE_RULES if role.share else RULES).get(role.name)
     if rule is None:
         return None
     move = moved(series, role.scale, rule, recording.alert.onset, at_rest.values if at_rest else ())
     return _moved_finding(series, role, rule, move) if move else None
+
+
+def _where(series: Series) -> str:
+    return f"{series.service} (instance {series.instance})" if series.instance else series.service
 
 
 def _exhaustion(series: Series, kind: str) -> Finding | None:
@@ -76,7 +85,7 @@ def _exhaustion(series: Series, kind: str) -> Finding | None:
         service=series.service,
         kind=kind,
         size=NOTICEABLE * lost / LOST_SHARE,
-        text=f"{series.metric} of {series.service} fell from {start:.4g} to {end:.4g} {series.unit}, {lost:.0%} of what was free.",
+        text=f"{series.metric} of {_where(series)} fell from {start:.4g} to {end:.4g} {series.unit}, {lost:.0%} of what was free.",
         figures={
             "usual": start,
             "incident": end,
@@ -98,7 +107,7 @@ def _moved_finding(series: Series, role: Role, rule: Rule, move: Move) -> Findin
         kind=rule.kind,
         size=move.size,
         text=(
-            f"{series.metric} of {series.service} went from {usual:.4g} to {incident:.4g} {series.unit}, "
+            f"{series.metric} of {_where(series)} went from {usual:.4g} to {incident:.4g} {series.unit}, "
             f"{move.score:.1f} times its usual spread."
         ),
         figures={"usual": usual, "incident": incident, "score": move.score, "unit": series.unit},

@@ -17,7 +17,17 @@ SECONDS = {
     "millisecond": 1e-3,
     "milliseconds": 1e-3,
 }
+AMOUNTS = {"kb": 1e3, "kib": 1024.0, "kilobytes": 1e3, "mb": 1e6, "mib": 1024.0**2, "megabytes": 1e6}
+AMOUNTS |= {
+    "gb": 1e9,
+    "gib": 1024.0**3,
+    "gigabytes": 1e9,
+    "millicores": 1e-3,
+    "mcores": 1e-3,
+    "millicpu": 1e-3,
+}
 SECONDS |= {"us": 1e-6, "microsecond": 1e-6, "microseconds": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9}
+SHARES = {"ratio", "fraction", "share"}
 PERCENT = {"%", "percent", "pct"}
 
 # First match wins: the specific before the general (replica lag is a time too, free memory is memory too).
@@ -27,6 +37,7 @@ _ROLES: tuple[tuple[str, str], ...] = (
         "storage_free",
         r"(free|avail\w*)_?(local_?)?(storage|disk|space|bytes_fs)|(storage|disk|filesystem)\w*_?(free|avail)",
     ),
+    ("storage_used", r"(disk|storage|filesystem|volume)_?(space_?)?(used|usage|utili[sz]ation)"),
     ("memory_free", r"(free|available)(able)?_?mem|mem\w*_(free|available)"),
     ("swap", r"swap"),
     ("disk_queue", r"disk_?queue|io_?queue|io_?wait|queue_?depth"),
@@ -34,6 +45,11 @@ _ROLES: tuple[tuple[str, str], ...] = (
     ("read_latency", r"read_?latency"),
     ("write_ops", r"write_?(iops|ops|throughput)|transaction_?logs?_?gen|wal_?(bytes|rate)|disk_?writes?"),
     ("read_ops", r"read_?(iops|ops|throughput)|disk_?reads?"),
+    (
+        "locks",
+        r"(row_?)?locks?_?wait|waiting_?locks?|blocked_?(sessions|transactions|queries|processes)|deadlock",
+    ),
+    ("restarts", r"restarts?(_|$)"),
     ("connections", r"connections?\b|connections?_?(count|used|open|active)|sessions_(open|active)"),
     ("db_load", r"db_?load|active_?sessions"),
     ("cpu", r"cpu"),
@@ -61,10 +77,14 @@ _STATISTICS: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a metric measures; `scale` times its value is in the role's unit (seconds, shares of 1, else as given)."""
+    """What a metric measures; `scale` times its value is in the role's unit.
+
+    Seconds for times, bytes and cores for amounts, otherwise as given; where `share` is true a share of a capacity.
+    """
 
     name: str
     scale: float
+    share: bool = False
 
 
 def snake(name: str) -> str:
@@ -77,14 +97,15 @@ def role_of(metric: str, unit: str) -> Role | None:
     name = snake(metric)
     for role, pattern in _COMPILED:
         if pattern.search(name):
-            return Role(role, _scale(role, unit.strip().lower()))
+            word = unit.strip().lower()
+            return Role(role, _scale(role, word), word in PERCENT or word in SHARES)
     return None
 
 
 def _scale(role: str, unit: str) -> float:
     if role.endswith("latency") or role == "replication_lag":
         return SECONDS.get(unit, 1.0)
-    return 0.01 if unit in PERCENT else 1.0
+    return 0.01 if unit in PERCENT else AMOUNTS.get(unit.removesuffix("/s").removesuffix("/second"), 1.0)
 
 
 def statistic_rank(metric: str) -> int:

@@ -10,6 +10,8 @@ from opsleuth.analysis.records import Recording, Series
 from opsleuth.analysis.robust import typical_step
 from opsleuth.analysis.roles import Role, role_of, statistic_rank
 
+# A success rate above this is in percent, whatever its unit says.
+PER_CENT_FROM = 1.5
 _WANTED = {"requests", "latency", "success", "failures"}
 
 
@@ -86,17 +88,20 @@ def _traffic(service: str, roles: Mapping[str, _Chosen]) -> Traffic:
 def _failed_share(
     roles: Mapping[str, _Chosen], requests: Mapping[float, float]
 ) -> tuple[dict[float, float], str | None]:
+    """Failed share of the requests per period; failures per period where nobody counts requests."""
     if "success" in roles:
         chosen = roles["success"]
-        shares = {
-            time: min(1.0, max(0.0, 1.0 - value)) for time, value in _by_time(chosen, total=False).items()
-        }
+        succeeded = _by_time(chosen, total=False)
+        whole = (
+            100.0 if not chosen.role.share and max(succeeded.values(), default=1.0) > PER_CENT_FROM else 1.0
+        )
+        shares = {time: min(1.0, max(0.0, 1.0 - value / whole)) for time, value in succeeded.items()}
         return shares, chosen.series[0].metric
     if "failures" not in roles:
         return {}, None
     chosen = roles["failures"]
-    if chosen.role.scale != 1.0:
-        return _by_time(chosen, total=False), chosen.series[0].metric
+    if chosen.role.share or not requests:
+        return _by_time(chosen, total=not chosen.role.share), chosen.series[0].metric
     counts = _by_time(chosen, total=True)
     return {t: min(1.0, n / requests[t]) for t, n in counts.items() if requests.get(t)}, chosen.series[
         0
