@@ -9,6 +9,7 @@ from itertools import pairwise, takewhile
 from opsleuth.analysis import (
     calm,
     changes,
+    demand,
     entry,
     harm,
     messages,
@@ -22,13 +23,14 @@ from opsleuth.analysis.onset import with_start
 from opsleuth.analysis.records import Finding, Ranking, Recording, Suspect
 from opsleuth.analysis.roles import role_of
 from opsleuth.analysis.scoring import by_kind, carries, joined, leading_kinds, strengths
-from opsleuth.analysis.topology import callees_of, distances, path
+from opsleuth.analysis.topology import callees_of, distances, path, strangers
 
 Detector = Callable[[Recording], list[Finding]]
 
 DETECTORS: tuple[Detector, ...] = (
     harm.find,
     resources.find,
+    demand.find,
     calm.find,
     platform.find,
     messages.find,
@@ -42,6 +44,7 @@ DETECTORS: tuple[Detector, ...] = (
 EXPLAINS = 0.5
 EXPLAINED_WEIGHT = 0.5
 UNFELT_WEIGHT = 0.5
+STRANGER_WEIGHT = 0.5
 # A second cause stands beside the first only if it is nearly as strong, and itself more likely than not.
 SECOND_CAUSE = 0.8
 # Under this nothing points at anyone: half of what a just noticeable symptom alone amounts to.
@@ -59,7 +62,7 @@ def rank(recording: Recording, findings: Sequence[Finding]) -> Ranking:
     findings = changes.supported(findings)
     # Slowness somewhere inside explains nothing where users measurably wait no longer than usual.
     discounts = {"latency": UNFELT_WEIGHT} if harm.users_wait(with_start(recording)) is False else {}
-    suspects = _explained(recording, _suspects(findings, discounts))
+    suspects = _explained(recording, _related(recording, _suspects(findings, discounts)))
     believable = [suspect for suspect in suspects if suspect.score >= BELIEVABLE]
     causes = _causes(believable)
     return Ranking(
@@ -99,6 +102,15 @@ def _ordered(suspects: Iterable[Suspect]) -> list[Suspect]:
         suspects,
         key=lambda s: (-s.score, s.explained_by is not None, _time(s.onset), s.service, s.kind),
     )
+
+
+def _related(recording: Recording, suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Services that have no calls in common with the alerting one count less: what happens there is its own affair."""
+    elsewhere = strangers(recording.topology, recording.alert.service)
+    return [
+        replace(suspect, score=suspect.score * STRANGER_WEIGHT) if suspect.service in elsewhere else suspect
+        for suspect in suspects
+    ]
 
 
 def _time(onset: float | None) -> float:

@@ -54,3 +54,19 @@ def nearest(callees: Mapping[str, Iterable[str]], start: str, known: Container[s
                 passed.add(callee)
                 queue.append(callee)
     return sorted(found - {start})
+
+
+def strangers(topology: Sequence[Dependency] | None, service: str | None) -> set[str]:
+    """Services of the topology that neither call `service` nor are called by it, at any distance.
+
+    Empty if the topology does not hold `service`: then nothing is known about it.
+    """
+    callees = callees_of(topology)
+    everyone = set(callees).union(*callees.values())
+    if service is None or service not in everyone:
+        return set()
+    callers: dict[str, set[str]] = defaultdict(set)
+    for caller, called in callees.items():
+        for callee in called:
+            callers[callee].add(caller)
+    return everyone - set(distances(callees, service)) - set(distances(callers, service))

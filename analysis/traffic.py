@@ -35,6 +35,7 @@ class Traffic:
 
     service: str
     samples: Sequence[Sample]
+    requests_metric: str | None = None
     latency_metric: str | None = None
     failed_metric: str | None = None
     counted: bool = False
@@ -81,8 +82,13 @@ def _traffic(service: str, roles: Mapping[str, _Chosen]) -> Traffic:
     # A period whose count was lost had as many requests as most; where nobody counts, all periods weigh the same.
     lost = median(requests.values()) if requests else 1.0
     samples = [Sample(time, requests.get(time, lost), latency.get(time), failed.get(time)) for time in times]
-    latency_metric = roles["latency"].series[0].metric if "latency" in roles else None
-    return Traffic(service, samples, latency_metric, failed_metric, bool(requests))
+    return Traffic(
+        service, samples, _metric(roles, "requests"), _metric(roles, "latency"), failed_metric, bool(requests)
+    )
+
+
+def _metric(roles: Mapping[str, _Chosen], role: str) -> str | None:
+    return roles[role].series[0].metric if role in roles else None
 
 
 def _failed_share(
