@@ -18,8 +18,9 @@ NOTICEABLE = 3.0
 # At its limit a share of capacity cannot stand out any further: there two thirds of that will do.
 SATURATED = 0.95
 SATURATED_NOTICEABLE = 2.0
-# The start of a window without any other reference: a twentieth of it, at least one sample.
+# The start of a window: a twentieth of it, and three samples where so many came before the incident.
 HEAD_SHARE = 20
+HEAD = 3
 # Fewer samples have no start and no end.
 ENOUGH = 4
 
@@ -70,7 +71,7 @@ class _View:
 def moved(
     series: Series, scale: float, rule: Rule, onset: float | None, reference: Sequence[float] = ()
 ) -> Move | None:
-    """The stronger of the two comparisons, None if neither reaches what the rule asks for.
+    """The move that the alert's onset divides, else the drift of the window, None if neither is what the rule asks for.
 
     `scale` times a value is in the rule's unit; `reference` are values of the fault-free recording, unscaled;
     `onset` is when the incident began as far as the alert knows.
@@ -79,9 +80,9 @@ def moved(
     rest = [value * scale for value in reference]
     step = typical_step(series.times)
     cut = sum(1 for time in series.times if onset is not None and time + step <= onset)
-    views = [_onset_view(values, cut, rule, rest), _drift_view(values, rest)]
-    moves = [move for view in views if view and (move := _move(series.times, values, view, rule)) is not None]
-    return max(moves, key=lambda move: move.size) if moves else None
+    views = (_onset_view(values, cut, rule, rest), _drift_view(values, cut, rest))
+    moves = (_move(series.times, values, view, rule) for view in views if view is not None)
+    return next((move for move in moves if move is not None), None)
 
 
 def _onset_view(values: Sequence[float], cut: int, rule: Rule, reference: Sequence[float]) -> _View | None:
@@ -92,12 +93,15 @@ def _onset_view(values: Sequence[float], cut: int, rule: Rule, reference: Sequen
     return _View(quantile(values[cut:], 0.75 if rule.side > 0 else 0.25), rests, 0.0, cut)
 
 
-def _drift_view(values: Sequence[float], reference: Sequence[float]) -> _View | None:
+def _drift_view(values: Sequence[float], cut: int, reference: Sequence[float]) -> _View | None:
     if len(values) < ENOUGH:
         return None
-    head, tail = values[: max(1, len(values) // HEAD_SHARE)], values[len(values) // 2 :]
-    # The wobble of the second half counts as noise: what swings to and fro has not gone anywhere.
-    return _View(median(tail), [part for part in (head, reference) if part], spread(tail, math.ulp(1.0)), 0)
+    # One sample is enough of a start only where the incident may have begun with the second.
+    head = values[: max(HEAD if cut >= ENOUGH else 1, len(values) // HEAD_SHARE)]
+    half = len(values) // 2
+    # The wobble inside either half counts as noise: what swings to and fro has not gone anywhere.
+    wobble = max(spread(values[:half], math.ulp(1.0)), spread(values[half:], math.ulp(1.0)))
+    return _View(median(values[half:]), [part for part in (head, reference) if part], wobble, 0)
 
 
 def _move(times: Sequence[float], values: Sequence[float], view: _View, rule: Rule) -> Move | None:

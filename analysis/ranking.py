@@ -1,9 +1,6 @@
 """From the findings of all detectors to ranked suspects, causes before victims, with the reasons in words."""
 
-import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, takewhile
 
 from opsleuth.analysis import (
@@ -18,12 +15,10 @@ from opsleuth.analysis import (
     serving,
     statements,
 )
-from opsleuth.analysis.kinds import SYMPTOMS
 from opsleuth.analysis.onset import with_start
 from opsleuth.analysis.records import Finding, Ranking, Recording, Suspect
-from opsleuth.analysis.roles import role_of
-from opsleuth.analysis.scoring import by_kind, carries, joined, leading_kinds, strengths
-from opsleuth.analysis.topology import callees_of, distances, path, strangers
+from opsleuth.analysis.suspects import accused, explained, related
+from opsleuth.analysis.topology import callees_of, path
 
 Detector = Callable[[Recording], list[Finding]]
 
@@ -40,11 +35,8 @@ DETECTORS: tuple[Detector, ...] = (
     changes.find,
 )
 
-# A caller whose own evidence is a symptom is explained by a callee that is at least half as suspect.
-EXPLAINS = 0.5
-EXPLAINED_WEIGHT = 0.5
+# What users do not feel counts half.
 UNFELT_WEIGHT = 0.5
-STRANGER_WEIGHT = 0.5
 # A second cause stands beside the first only if it is nearly as strong, and itself more likely than not.
 SECOND_CAUSE = 0.8
 # Under this nothing points at anyone: half of what a just noticeable symptom alone amounts to.
@@ -60,9 +52,9 @@ def detect(recording: Recording) -> list[Finding]:
 def rank(recording: Recording, findings: Sequence[Finding]) -> Ranking:
     """Suspects by how strongly the findings point at them, and what that means for the incident as a whole."""
     findings = changes.supported(findings)
-    # Slowness somewhere inside explains nothing where users measurably wait no longer than usual.
+    # Slowness somewhere inside explains little where users measurably wait no longer than usual.
     discounts = {"latency": UNFELT_WEIGHT} if harm.users_wait(with_start(recording)) is False else {}
-    suspects = _explained(recording, _related(recording, _suspects(findings, discounts)))
+    suspects = explained(recording, related(recording, accused(findings, discounts)))
     believable = [suspect for suspect in suspects if suspect.score >= BELIEVABLE]
     causes = _causes(believable)
     return Ranking(
@@ -72,76 +64,6 @@ def rank(recording: Recording, findings: Sequence[Finding]) -> Ranking:
         propagation=_propagation(recording, believable[:causes], findings),
         notes=_notes(recording, suspects, causes, findings),
     )
-
-
-def _suspects(findings: Sequence[Finding], discounts: Mapping[str, float]) -> list[Suspect]:
-    groups: dict[str, list[tuple[Finding, float]]] = defaultdict(list)
-    for place, strength in strengths(findings, discounts).items():
-        groups[findings[place].service].append((findings[place], strength))
-    return _ordered(suspect for parts in groups.values() for suspect in _of_service(parts))
-
-
-def _of_service(parts: Sequence[tuple[Finding, float]]) -> list[Suspect]:
-    """One suspect for the leading kind of a service, and one for each other kind that stands on its own."""
-    kinds = by_kind(parts)
-    leading = leading_kinds(kinds)
-    whole = joined(parts)
-    others = [kind for kind in leading[1:] if kind not in SYMPTOMS]
-    return [_suspect(parts, kind, whole * kinds[kind] / kinds[leading[0]]) for kind in (leading[0], *others)]
-
-
-def _suspect(parts: Sequence[tuple[Finding, float]], kind: str, score: float) -> Suspect:
-    ordered = sorted(parts, key=lambda part: (part[0].kind != kind, -part[1], part[0].text))
-    best = ordered[0][0]
-    return Suspect(best.service, kind, score, [f for f, _ in ordered], best.metric, best.onset)
-
-
-def _ordered(suspects: Iterable[Suspect]) -> list[Suspect]:
-    """Strongest first; of equals those that nothing explains, then those that began earlier."""
-    return sorted(
-        suspects,
-        key=lambda s: (-s.score, s.explained_by is not None, _time(s.onset), s.service, s.kind),
-    )
-
-
-def _related(recording: Recording, suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Services that have no calls in common with the alerting one count less: what happens there is its own affair."""
-    elsewhere = strangers(recording.topology, recording.alert.service)
-    return [
-        replace(suspect, score=suspect.score * STRANGER_WEIGHT) if suspect.service in elsewhere else suspect
-        for suspect in suspects
-    ]
-
-
-def _time(onset: float | None) -> float:
-    return math.inf if onset is None else onset
-
-
-def _explained(recording: Recording, suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Callers that only show symptoms step back behind the callee that explains them."""
-    callees = callees_of(recording.topology)
-    role = role_of(recording.alert.metric or "", "")
-    asked = role.name if role else None
-    return _ordered(_explain(suspect, suspects, callees, asked) for suspect in suspects)
-
-
-def _explain(
-    suspect: Suspect, others: Sequence[Suspect], callees: Mapping[str, set[str]], asked: str | None
-) -> Suspect:
-    if suspect.kind == asked and suspect.kind not in SYMPTOMS:
-        return suspect  # the alert asks about this very thing: it is the incident, whatever feeds it
-    reach = distances(callees, suspect.service)
-    deeper = [
-        other
-        for other in others
-        if reach.get(other.service)
-        and other.score >= EXPLAINS * suspect.score
-        and carries(other.kind, suspect.kind, direct=reach[other.service] == 1)
-    ]
-    if not deeper:
-        return suspect
-    cause = max(deeper, key=lambda s: (s.score, s.service))
-    return replace(suspect, score=suspect.score * EXPLAINED_WEIGHT, explained_by=cause.service)
 
 
 def _causes(suspects: Sequence[Suspect]) -> int:

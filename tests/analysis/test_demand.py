@@ -1,0 +1,41 @@
+"""Demand that rises where it comes in, and calls that multiply inside."""
+
+import pytest
+
+from opsleuth.analysis.demand import find
+from opsleuth.analysis.records import AlertFacts, Dependency, Recording, Series, Span
+
+TIMES = [60.0 * place for place in range(20)]
+CALLS = [Dependency("web", "api"), Dependency("batch", "store")]
+
+
+def surge(service: str, usual: float, incident: float) -> Recording:
+    counts = [usual] * 14 + [incident] * 6
+    series = Series(service, "requests_sum", "count", TIMES, counts)
+    alert = AlertFacts("slow", service="api", onset=14 * 60.0)
+    return Recording(alert, Span(0.0, 1200.0), metrics=[series], topology=CALLS)
+
+
+def test_twice_the_demand_is_found_with_its_factor_and_metric() -> None:
+    (finding,) = find(surge("web", 100.0, 450.0))
+    assert (finding.service, finding.kind, finding.metric) == ("web", "traffic", "requests_sum")
+    assert finding.figures["times"] == pytest.approx(4.5)
+
+
+@pytest.mark.parametrize(
+    ("service", "usual", "incident"),
+    [
+        ("web", 100.0, 150.0),  # not yet double
+        ("web", 2.0, 6.0),  # a handful
+        ("web", 450.0, 100.0),  # less
+        ("api", 100.0, 450.0),  # called by web, which asks no more than usual
+        ("batch", 100.0, 450.0),  # has nothing to do with the alert
+    ],
+)
+def test_other_changes_of_demand_are_no_surge(service: str, usual: float, incident: float) -> None:
+    assert find(surge(service, usual, incident)) == []
+
+
+def test_without_counts_there_is_no_demand() -> None:
+    latency = Series("web", "latency", "s", TIMES, [1.0] * 14 + [5.0] * 6)
+    assert find(Recording(AlertFacts("slow"), Span(0.0, 1200.0), metrics=[latency])) == []
