@@ -1,5 +1,177 @@
-"""The command line: parse, call, exit code. No logic, and no heavy import at the top."""
+"""The command line: parse, call, exit code. No logic, and nothing heavy is imported before it is needed.
+
+    run  demo  resume                     investigate
+    list  show  log  evidence  report     read what is stored
+    graph  exit-codes  version            about opsleuth itself
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from opsleuth import __version__
+from opsleuth.console.options import Group, given
+
+RUN = "RUN is a run's id, the beginning of it or of its last part, or - for the newest."
 
 
-def main() -> None:
-    """Run the command line."""
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="opsleuth %(version)s")
+def cli() -> None:
+    """Investigate incidents: every step is kept, and every claim points at stored evidence."""
+
+
+@cli.command()
+@click.argument("question", required=False)
+@click.option("--case", type=click.Path(path_type=Path), metavar="DIR", help="A recorded incident to look into.")
+@click.option("--alert", type=click.File(encoding="utf-8"), metavar="FILE|-", help="The alert, as JSON or as text.")
+@click.option("--since", metavar="T", help="Start of the window: 2026-11-29T13:40Z, 13:40Z or now-30m.")
+@click.option("--until", metavar="T", help="End of the window (default: now).")
+@click.option("--name", help="A name for the run, for you to recognise it.")
+def run(
+    question: str | None,
+    case: Path | None,
+    alert: click.utils.LazyFile | None,
+    since: str | None,
+    until: str | None,
+    name: str | None,
+) -> int:
+    """Investigate QUESTION, an alert, or a recorded incident."""
+    from opsleuth.console import running
+
+    asked = running.Asked(question=question, case=case, since=since, until=until, name=name)
+    return running.run(asked, alert, given())
+
+
+@cli.command()
+def demo() -> int:
+    """Investigate the built-in incident, offline: an orders API that became slow."""
+    from opsleuth.console import running
+
+    return running.demo(given())
+
+
+@cli.command()
+@click.argument("run_id", metavar="[RUN|-]", default="-")
+def resume(run_id: str) -> int:
+    """Go on with a run from its last node. Limits that are given are new totals."""
+    from opsleuth.console import running
+
+    return running.resume(run_id, given())
+
+
+@cli.command("list")
+@click.option("--status", metavar="STATUS", help="Only runs that stand like this, such as waiting or interrupted.")
+@click.option("--since", metavar="T", help="Only runs that were started since then: now-7d, 2026-11-29T13:40Z.")
+@click.option("--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True, metavar="N", help="At most so many.")
+@click.option("--tree", is_flag=True, help="Forks under the run they were made from.")
+def list_runs(status: str | None, since: str | None, limit: int, *, tree: bool) -> int:
+    """List runs, newest first."""
+    from opsleuth.console import reading
+
+    return reading.runs(given(), status=status, since=since, limit=limit, tree=tree)
+
+
+@cli.command(help=f"How a run stands, what it found and what it did last.\n\n{RUN}")
+@click.argument("run_id", metavar="RUN")
+@click.option("--full", is_flag=True, help="All lines of the run's course.")
+def show(run_id: str, *, full: bool) -> int:
+    from opsleuth.console import reading
+
+    return reading.show(given(), run_id, full=full)
+
+
+@cli.command(help=f"Every event of a run, as it was stored.\n\n{RUN}")
+@click.argument("run_id", metavar="RUN")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only these, such as tool.completed or tool.")
+@click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only events after this number.")
+@click.option("--follow", is_flag=True, help="Go on as the run does, to its end.")
+@click.option("--verify", is_flag=True, help="Check that no stored event was changed.")
+def log(run_id: str, types: tuple[str, ...], after: int, *, follow: bool, verify: bool) -> int:
+    from opsleuth.console import reading
+
+    if verify:
+        return reading.verify(given(), run_id)
+    if follow:
+        return reading.follow(given(), run_id, types=types, after=after)
+    return reading.log(given(), run_id, types=types, after=after)
+
+
+@cli.command(help=f"What lies behind a claim: all evidence of a run, or one piece of it.\n\n{RUN}")
+@click.argument("run_id", metavar="RUN")
+@click.argument("evidence_id", metavar="[E7]", required=False)
+@click.option("--raw", is_flag=True, help="The stored bytes alone.")
+@click.option("--query", is_flag=True, help="The query alone.")
+def evidence(run_id: str, evidence_id: str | None, *, raw: bool, query: bool) -> int:
+    from opsleuth.console import reading
+
+    if evidence_id is None:
+        return reading.evidence_list(given(), run_id)
+    return reading.evidence(given(), run_id, evidence_id, form="raw" if raw else "query" if query else "all")
+
+
+@cli.command(help=f"What a run found.\n\n{RUN}")
+@click.argument("run_id", metavar="RUN", default="-")
+@click.option("--format", "form", type=click.Choice(["text", "json", "md"]), help="Default: text, with --json json.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to a file.")
+@click.option("--full", is_flag=True, help="With all claims, hypotheses and sources.")
+def report(run_id: str, form: str | None, output: Path | None, *, full: bool) -> int:
+    from opsleuth.console import reading
+
+    return reading.report(given(), run_id, form=form, output=output, full=full)
+
+
+@cli.command()
+@click.option("--format", "form", type=click.Choice(["ascii", "mermaid"]), default="ascii", show_default=True)
+def graph(form: str) -> int:
+    """Draw the loop of an investigation."""
+    from opsleuth.console import about
+
+    return about.graph(form)
+
+
+@cli.command("exit-codes")
+def exit_codes() -> int:
+    """What each exit code means."""
+    from opsleuth.console import about
+
+    return about.exit_codes(given())
+
+
+@cli.command()
+def version() -> int:
+    """The version of opsleuth and of what it runs on."""
+    from opsleuth.console import about
+
+    return about.version(given())
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave the process with one of the documented codes."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.exit(_guarded(arguments))
+
+
+def _guarded(arguments: Sequence[str] | None) -> int:
+    """The exit code of a command, whatever it ends with: the outermost of the three borders of errors."""
+    try:
+        code = cli.main(arguments, prog_name="opsleuth", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - nothing may end in a traceback on the screen
+        from opsleuth.console.failure import told
+
+        return told(error)
+    return int(code or 0)

@@ -1,0 +1,282 @@
+"""One event of the trace as a line: for a terminal, for a pipe, spoken (`--plain`), or as JSON.
+
+An event is a mapping as the store keeps it: `seq, ts, run, attempt, turn, node, step, type, data`. What a
+type's `data` holds is read with defaults, so that an event of a newer version still has a line.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from opsleuth.console import text as texts
+from opsleuth.console.screen import Line, Part, Screen, Style
+from opsleuth.console.times import took
+
+Event = Mapping[str, Any]
+Data = Mapping[str, Any]
+
+LAST = frozenset(
+    {
+        "run.completed",
+        "run.waiting",
+        "run.paused",
+        "run.failed",
+        "run.interrupted",
+        "run.canceled",
+        "run.terminated",
+    }
+)
+"""The types of which exactly one ends an attempt's stream."""
+
+_DETAILS = frozenset({"step.started", "step.completed", "tool.requested", "tool.started", "evidence.added"})
+"""What the live view leaves out unless it is asked to be verbose: another line tells the same."""
+
+_WIDE = 100
+"""Cells from which a line has room for a sparkline."""
+
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a line says. `detail` gives way first on a narrow screen, then `result`."""
+
+    subject: str = ""
+    detail: str = ""
+    evidence: str = ""
+    result: str = ""
+    spark: str = ""
+    ms: float | None = None
+    style: Style = ""
+
+
+def write_json(stream: TextIO, document: Any) -> None:  # noqa: ANN401 - any JSON value
+    """One JSON value as one line, flushed; control and bidi characters escaped, all of ASCII if need be."""
+    ascii_only = (stream.encoding or "ascii").lower().replace("_", "-") not in ("utf-8", "utf8")
+    stream.write(escaped(json.dumps(document, ensure_ascii=ascii_only)) + "\n")
+    stream.flush()
+
+
+def escaped(text: str) -> str:
+    """JSON text that means the same and holds no character that acts on a terminal."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def shown_live(event: Event, *, verbose: bool = False) -> bool:
+    """Whether the live view has a line for this event."""
+    return verbose or event.get("type") not in _DETAILS
+
+
+def line(event: Event, screen: Screen) -> Line:
+    """The event as one line of the live view."""
+    entry = entry_of(event)
+    if screen.plain:
+        return [_spoken(event, entry, screen)]
+    return _aligned(event, entry, screen)
+
+
+def entry_of(event: Event) -> Entry:
+    """What the event's line says, whatever its type."""
+    data = event.get("data") or {}
+    return _ENTRIES.get(str(event.get("type")), _any)(data)
+
+
+def summary(event: Event) -> str:
+    """The event's line without turn and node, for the log."""
+    entry = entry_of(event)
+    seconds = took(entry.ms) if entry.ms is not None else ""
+    said = (entry.subject, entry.detail, entry.evidence, entry.result, entry.spark, seconds)
+    return "  ".join(part for part in said if part)
+
+
+def arguments(values: Mapping[str, Any]) -> str:
+    """A call's arguments in a few words: `service=orders-api metric=latency_p95`."""
+    return " ".join(f"{name}={_short(value)}" for name, value in values.items() if value not in (None, "", [], {}))
+
+
+def _short(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return f'"{value}"' if " " in value else value
+    if isinstance(value, list):
+        return "+".join(_short(item) for item in value)
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _aligned(event: Event, entry: Entry, screen: Screen) -> Line:
+    head = f"{event.get('turn') or '':>2} {screen.clean(event.get('node') or 'run'):<8} "
+    seconds = took(entry.ms) if entry.ms is not None else ""
+    if not entry.subject:
+        said = "  ".join(part for part in (entry.detail, entry.result) if part)
+        return [Part(head, "dim"), Part(said, entry.style)]
+    subject = texts.pad(screen.clean(entry.subject), 17) + " "
+    evidence = f"{entry.evidence:<4} " if entry.evidence else ""
+    detail, result = screen.clean(entry.detail), _with_spark(entry, screen)
+    if screen.width is None:
+        return [Part(head, "dim"), subject, f"{detail}  ", Part(evidence, "id"), Part(result, entry.style), f"  {seconds}"]
+    room = screen.width - sum(map(texts.width, (head, subject, evidence))) - 8
+    detail, result = _share(detail, result, max(room, 12), screen)
+    return [Part(head, "dim"), subject, detail, Part(evidence, "id"), Part(result, entry.style), f" {seconds:>6}"]
+
+
+def _share(detail: str, result: str, room: int, screen: Screen) -> tuple[str, str]:
+    """Both texts padded so that together they fill `room` cells; the detail gets a third, more if it is free."""
+    mark = screen.clean(texts.ELLIPSIS)
+    wanted = min(texts.width(result), room * 2 // 3)
+    left = min(max(room // 3, room - wanted), texts.width(detail) + 1, room) if detail else 0
+    left = max(left, room // 3) if detail else 0
+    shown = texts.pad(texts.cut(detail, left - 1, mark), left) if left else ""
+    return shown, texts.pad(texts.cut(result, room - left, mark), room - left)
+
+
+def _with_spark(entry: Entry, screen: Screen) -> str:
+    spark = entry.spark if screen.width is None or screen.width >= _WIDE else ""
+    return "  ".join(screen.clean(part) for part in (spark, entry.result) if part)
+
+
+def _spoken(event: Event, entry: Entry, screen: Screen) -> str:
+    turn = f"turn {event['turn']}" if event.get("turn") else ""
+    subject = f"tool {entry.subject}" if str(event.get("type")).startswith("tool.") else entry.subject
+    evidence = f"evidence {entry.evidence}" if entry.evidence else ""
+    seconds = f"{entry.ms / 1000:.1f} seconds" if entry.ms is not None else ""
+    said = (turn, event.get("node") or "run", subject, entry.detail, evidence, entry.result, seconds)
+    return ", ".join(screen.clean(part) for part in said if part)
+
+
+def _run(data: Data) -> Entry:
+    window = data.get("window") or {}
+    span = f"window {window.get('start') or window.get('from')} to {window.get('end') or window.get('to')}"
+    facts = [
+        str(data.get("question") or ""),
+        span if window else "",
+        f"planner {data['planner']}" if data.get("planner") else "",
+        "read-only" if data.get("read_only") else "",
+    ]
+    return Entry(detail="  ".join(filter(None, facts)), style="title")
+
+
+def _decision(data: Data) -> Entry:
+    ends = "concludes: " if data.get("concludes") else ""
+    return Entry(detail=f"{ends}{data.get('reason', '')}")
+
+
+def _plan(data: Data) -> Entry:
+    steps = data.get("steps") or []
+    return Entry(detail="plan: " + "; ".join(f"{s.get('id')} {s.get('text')} ({s.get('status')})" for s in steps))
+
+
+def _hypothesis(data: Data) -> Entry:
+    status = data.get("status")
+    mark, style = _HYPOTHESIS.get(str(status), ("?", ""))
+    cited = [f"+{e}" for e in data.get("for") or []] + [f"-{e}" for e in data.get("against") or []]
+    return Entry(detail=f"{data.get('id')} {mark} {data.get('text', '')}", result=" ".join(cited), style=style)
+
+
+_HYPOTHESIS: Mapping[str, tuple[str, Style]] = {
+    "supported": ("+", "good"),
+    "refuted": ("-", "dim"),
+    "open": ("?", ""),
+}
+
+
+def _claim(data: Data) -> Entry:
+    problems = "; ".join(map(str, data.get("problems") or []))
+    evidence = " ".join(map(str, data.get("evidence") or data.get("for") or []))
+    style: Style = "bad" if data.get("status") == "unsupported" else "good" if data.get("status") == "verified" else ""
+    return Entry(
+        detail=f"{data.get('id')} {data.get('status', 'draft')}: {data.get('text', '')} [{evidence}]",
+        result=problems,
+        style=style,
+    )
+
+
+def _asked(data: Data) -> Entry:
+    return Entry(
+        subject=str(data.get("tool", "")),
+        detail=arguments(data.get("args") or {}),
+        evidence=str(data.get("evidence") or ""),
+        result=str(data.get("why") or ""),
+    )
+
+
+def _called(data: Data) -> Entry:
+    failed = data.get("error")
+    text = failed.get("message") if isinstance(failed, dict) else failed
+    headline = str(data.get("headline") or text or "")
+    status = str(data.get("status") or "")
+    return Entry(
+        subject=str(data.get("tool", "")),
+        detail=arguments(data.get("args") or {}),
+        evidence=str(data.get("evidence") or ""),
+        result=f"{status}: {headline}" if failed else headline,
+        spark=texts.sparkline(list(data.get("spark") or [])),
+        ms=data.get("ms"),
+        style="bad" if failed else "",
+    )
+
+
+def _refused(data: Data) -> Entry:
+    called = _called(data)
+    return Entry(called.subject, called.detail, called.evidence, called.result, ms=called.ms, style="warn")
+
+
+def _model(data: Data) -> Entry:
+    cost = f"  ${data['usd']}" if data.get("usd") else ""
+    used = f"{data.get('in', 0)} tokens in, {data.get('out', 0)} out{cost}"
+    return Entry(subject=str(data.get("model", "model")), result=used, ms=data.get("ms"), style="dim")
+
+
+def _approval(data: Data) -> Entry:
+    args = arguments(data.get("args") or {})
+    what = " ".join(filter(None, (str(data.get("tool") or ""), args, str(data.get("decision") or ""))))
+    risk = f"risk {data['risk']}" if data.get("risk") else ""
+    return Entry(detail=f"approval {data.get('id')}: {what}", result=risk, style="warn")
+
+
+def _message(data: Data) -> Entry:
+    text = data.get("message") or data.get("text") or ""
+    hint = f" ({data['hint']})" if data.get("hint") else ""
+    return Entry(detail=f"{data.get('code', 'note')}: {text}{hint}", style="warn")
+
+
+def _node(data: Data) -> Entry:
+    changed = ", ".join(map(str, data.get("changed") or []))
+    return Entry(subject="step", detail=changed, ms=data.get("ms"), style="dim")
+
+
+def _end(data: Data) -> Entry:
+    said = (data.get("status"), data.get("stop_reason"), data.get("verdict"))
+    detail = data.get("stop_detail") or data.get("detail") or ""
+    style: Style = "good" if data.get("exit_code") == 0 else "warn"
+    return Entry(detail=", ".join(str(s) for s in said if s), result=str(detail), style=style)
+
+
+def _any(data: Data) -> Entry:
+    return Entry(detail=arguments(data))
+
+
+_ENTRIES: Mapping[str, Callable[[Data], Entry]] = {
+    "run.started": _run,
+    "run.resumed": _run,
+    "run.forked": _run,
+    "decision.made": _decision,
+    "plan.updated": _plan,
+    "hypothesis.updated": _hypothesis,
+    "claim.added": _claim,
+    "claim.verified": _claim,
+    "tool.requested": _asked,
+    "tool.started": _asked,
+    "tool.completed": _called,
+    "tool.canceled": _refused,
+    "tool.denied": _refused,
+    "model.completed": _model,
+    "approval.requested": _approval,
+    "approval.answered": _approval,
+    "limit.near": _message,
+    "warning": _message,
+    "error": _message,
+    "step.started": _node,
+    "step.completed": _node,
+    **dict.fromkeys(LAST, _end),
+}

@@ -1,0 +1,45 @@
+"""The last word on an error: what a person reads, the exit code, and where the traceback went."""
+
+import contextlib
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+from opsleuth import __version__
+from opsleuth.checkpoints.redact import harmless
+from opsleuth.console.options import folder
+from opsleuth.state.outcome import ExitCode
+
+
+def told(error: Exception) -> int:
+    """Say on stderr what happened. An error that was foreseen knows its code; any other goes to the log file."""
+    code = getattr(error, "exit_code", None)
+    if code is not None:
+        _say(str(error))
+        return int(code)
+    where = _kept(error)
+    _say(
+        f"internal error: {type(error).__name__}. What was stored is safe. "
+        + (f"The traceback is in {where}: please report it." if where else "The log folder cannot be written.")
+    )
+    return ExitCode.INTERNAL
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"opsleuth: {harmless(text)}\n")
+
+
+def _kept(error: Exception) -> Path | None:
+    path = folder("XDG_STATE_HOME", ".local/state") / "errors.log"
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    text = "".join(traceback.format_exception(error))
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
+            file.write(f"{now} opsleuth {__version__}\n{harmless(text)}\n")
+    except OSError:
+        return None
+    return path

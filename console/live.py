@@ -1,0 +1,139 @@
+"""A run as it happens: its events as lines on stdout, and where it stands on one line of stderr.
+
+The status line exists on a terminal only, is drawn at most four times a second and erased before every other
+line. Off a terminal a long silence is broken by a line that says what is being waited for.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from opsleuth.console import events
+from opsleuth.console.events import Event
+from opsleuth.console.screen import Screen
+from opsleuth.console.times import took
+
+TICK = 0.25
+HEARTBEAT = 30.0
+"""Seconds of silence after which a screen without a status line hears that the run is alive."""
+
+_ERASE = "\r\x1b[K"
+
+
+class Standing:
+    """Where the run stands, told from its events; `now` in seconds that never go back."""
+
+    def __init__(self) -> None:
+        self.turn, self.turns, self.node, self.evidence, self.cost = 0, 0, "", 0, ""
+        self.running: dict[str, tuple[str, float]] = {}
+
+    def take(self, event: Event, now: float) -> None:
+        """One more event."""
+        data, kind = event.get("data") or {}, event.get("type")
+        self.turn, self.node = event.get("turn") or self.turn, event.get("node") or self.node
+        if kind in ("run.started", "run.resumed"):
+            self.turns = (data.get("limits") or {}).get("turns") or self.turns
+        elif kind == "tool.started":
+            self.running[str(data.get("id"))] = str(data.get("tool")), now
+        elif kind in ("tool.completed", "tool.canceled", "tool.denied"):
+            self.running.pop(str(data.get("id")), None)
+            self.evidence += kind == "tool.completed" and not data.get("error")
+
+    def line(self, now: float) -> str:
+        """`turn 2/30   act logs_search 12s   evidence 2`."""
+        turn = f"turn {self.turn}/{self.turns}" if self.turns else f"turn {self.turn}"
+        calls = ", ".join(f"{tool} {took((now - since) * 1000)}" for tool, since in self.running.values())
+        return "   ".join(filter(None, (turn, f"{self.node} {calls}".strip(), f"evidence {self.evidence}")))
+
+
+class Live:
+    """Listens to a run's events and shows them; a context, because the status line must go at the end.
+
+    A reader of stdout that went away stops the run as Ctrl-C does, `broken` then says why.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        status: Screen | None = None,
+        *,
+        json: bool = False,
+        quiet: bool = False,
+        verbose: bool = False,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._screen, self._status, self._clock = screen, status, clock
+        self._json, self._quiet, self._verbose = json, quiet, verbose
+        self._standing, self._drawn, self._spoke = Standing(), False, clock()
+        self._lock, self._done = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="status line", daemon=True)
+        self.broken = False
+
+    def __enter__(self) -> Self:
+        if self._status is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._erase()
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        with self._lock:
+            self._standing.take(event, self._clock())
+            if self.broken or self._quiet:
+                return
+            self._erase()
+            try:
+                self._write(event)
+            except BrokenPipeError:
+                self.broken = True
+                signal.raise_signal(signal.SIGINT)
+
+    def tick(self) -> None:
+        """Draw the status line, or say that the run is alive if nothing was said for long."""
+        with self._lock:
+            if self._status is None or self.broken:
+                return
+            now = self._clock()
+            line = self._standing.line(now)
+            if self._status.live:
+                self._status.stream.write(_ERASE + self._status.render([line]))
+                self._status.stream.flush()
+                self._drawn = True
+            elif now - self._spoke >= HEARTBEAT:
+                self._status.line(f"still at it: {line}")
+                self._spoke = now
+
+    def _write(self, event: Event) -> None:
+        if self._json:
+            events.write_json(self._screen.stream, event)
+        elif events.shown_live(event, verbose=self._verbose):
+            self._screen.line(*events.line(event, self._screen))
+            self._screen.stream.flush()
+            self._spoke = self._clock()
+
+    def _erase(self) -> None:
+        if self._drawn and self._status is not None:
+            self._status.stream.write(_ERASE)
+            self._status.stream.flush()
+            self._drawn = False
+
+    def _beat(self) -> None:
+        while not self._done.wait(TICK):
+            self.tick()
+
+
+def close_stdout() -> None:
+    """Let nothing more be written to a stdout that nobody reads, so that the end of the process is silent."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

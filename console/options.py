@@ -1,0 +1,164 @@
+"""The options that every command takes, before its name or after it; what is nearer to the end wins."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta, tzinfo
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class Duration(click.ParamType[timedelta]):
+    """`90s`, `15m`, `1h30m`, `2d`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:  # noqa: ANN401 - as click declares it
+        from opsleuth.console.times import parse_duration
+
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Money(click.ParamType[Decimal]):
+    """US dollars, above zero."""
+
+    name = "usd"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:  # noqa: ANN401 - as click declares it
+        try:
+            amount = Decimal(value)
+        except InvalidOperation:
+            self.fail(f"{value!r} is no amount: write US dollars such as 0.50", param, ctx)
+        if not 0 < amount < 10**9:
+            self.fail(f"{value} is out of range: above 0 and below 1,000,000,000", param, ctx)
+        return amount
+
+
+class Zone(click.ParamType[tzinfo]):
+    """A time zone by its name."""
+
+    name = "zone"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tzinfo:  # noqa: ANN401 - as click declares it
+        from opsleuth.console.times import zone
+
+        if isinstance(value, tzinfo):
+            return value
+        try:
+            return zone(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one invocation. None: not given."""
+
+    json: bool = False
+    plain: bool = False
+    color: str = "auto"
+    no_input: bool = False
+    quiet: bool = False
+    verbose: int = 0
+    tz: tzinfo | None = None
+    db: Path | None = None
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    max_cost: Decimal | None = None
+    max_time: timedelta | None = None
+    read_only: bool = False
+    planner: str | None = None
+
+    @property
+    def database(self) -> Path:
+        """Where the runs are kept: `--db`, else `opsleuth/opsleuth.db` in the user's XDG data folder."""
+        return self.db or folder("XDG_DATA_HOME", ".local/share") / "opsleuth.db"
+
+    @property
+    def limits(self) -> Mapping[str, Any]:
+        """The limits that were given, as JSON values by their names in the state."""
+        given = {
+            "turns": self.max_turns,
+            "tokens": self.max_tokens,
+            "cost": str(self.max_cost) if self.max_cost is not None else None,
+            "seconds": self.max_time.total_seconds() if self.max_time else None,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def folder(variable: str, default: str) -> Path:
+    """opsleuth's own folder under an XDG base folder; a relative one in the environment is ignored, as XDG asks."""
+    base = Path(os.environ.get(variable) or "")
+    return (base if base.is_absolute() else Path.home() / default) / "opsleuth"
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:  # noqa: ANN401 - any option
+    if value:
+        ctx.ensure_object(dict)[param.name] = value
+
+
+def _option(*names: str, **attributes: Any) -> Callable[[bool], click.Option]:  # noqa: ANN401 - click's own
+    def make(top: bool) -> click.Option:
+        variable = "OPSLEUTH_" + names[0].removeprefix("--").replace("-", "_").upper()
+        return click.Option(
+            names,
+            expose_value=False,
+            callback=_remember,
+            hidden=not top,
+            envvar=variable if top and names[0].startswith("--") else None,
+            **attributes,
+        )
+
+    return make
+
+
+_GLOBAL = (
+    _option("--json", is_flag=True, help="One JSON document on stdout; for run and resume one event a line."),
+    _option("--plain", is_flag=True, help="Lines to be read aloud or by simple tools: no columns, no colour."),
+    _option("--color", type=click.Choice(["auto", "always", "never"]), help="Colour (default: auto)."),
+    _option("--no-input", is_flag=True, help="Never ask; what needs a person stays pending."),
+    _option("-q", "quiet", is_flag=True, help="The answer only."),
+    _option("-v", "verbose", count=True, help="More detail."),
+    _option("--tz", type=Zone(), help="Time zone for display, such as Asia/Tokyo (default: UTC)."),
+    _option("--db", type=click.Path(dir_okay=False, path_type=Path), help="Database file."),
+    _option("--max-turns", "--max-steps", "max_turns", type=click.IntRange(1, 100_000), metavar="N", help="Turns that a run may take."),
+    _option("--max-tokens", type=click.IntRange(1, 2**53 - 1), metavar="N", help="Model tokens that a run may use."),
+    _option("--max-cost", type=Money(), help="US dollars that a run may cost."),
+    _option("--max-time", type=Duration(), help="Active time that a run may take, such as 15m."),
+    _option("--read-only", is_flag=True, help="Offer the planner no tool that changes anything."),
+    _option("--planner", type=click.Choice(["auto", "offline", "model"]), help="Who decides (default: auto)."),
+)  # fmt: skip
+
+
+class Command(click.Command):
+    """A command that takes the global options too, without listing them in its help."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:  # noqa: ANN401 - click's own
+        super().__init__(*args, **attributes)
+        self.params.extend(make(top=False) for make in _GLOBAL)
+        self.epilog = "Options of all commands: opsleuth --help"
+
+
+class Group(click.Group):
+    """The top of the command line: the global options with their help and their OPSLEUTH_* variables."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:  # noqa: ANN401 - click's own
+        super().__init__(*args, **attributes)
+        self.params.extend(make(top=True) for make in _GLOBAL)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which a reader meets them, not by the alphabet."""
+        return list(self.commands)
+
+
+def given() -> Options:
+    """The options of the command that runs now."""
+    return Options(**click.get_current_context().ensure_object(dict))

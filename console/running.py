@@ -1,0 +1,155 @@
+"""The commands that investigate: `run`, `demo`, `resume`. The run's id is said before anything heavy is loaded."""
+
+import json
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from opsleuth.checkpoints.errors import ConfigError
+from opsleuth.console.live import Live, close_stdout
+from opsleuth.console.options import Options, folder
+from opsleuth.console.reading import moment, note, screen_of, write_report
+from opsleuth.console.screen import open_screen
+from opsleuth.state.clock import SystemClock
+from opsleuth.state.outcome import ExitCode, Status
+from opsleuth.state.run_id import new_run_id
+
+if TYPE_CHECKING:
+    from opsleuth.graph.outcome import Outcome
+    from opsleuth.graph.session import Runner
+
+_CLOCK = SystemClock()
+NO_SOURCE = (
+    "no source is configured, so there is nothing to look at. Give a recorded incident with --case DIR, "
+    "or try the built-in one: opsleuth demo"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `run` was asked, as it was typed."""
+
+    question: str | None
+    case: Path | None
+    since: str | None = None
+    until: str | None = None
+    name: str | None = None
+
+
+def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
+    """`run`: raises ConfigError with nothing to look at; a time without a zone is wrong usage."""
+    since, until = moment(asked.since, "--since"), moment(asked.until, "--until")
+    if asked.case is None:
+        raise ConfigError(NO_SOURCE)
+    told = _alert(alert)
+    run_id = _announce(options, asked.question)
+    from opsleuth.graph.prepare import Settings, StartRequest
+
+    request = StartRequest(
+        run=run_id,
+        question=asked.question,
+        alert=told,
+        since=since,
+        until=until,
+        name=asked.name,
+        limits=options.limits,
+        settings=Settings(
+            case=str(asked.case.resolve()), planner=options.planner or "auto", read_only=options.read_only
+        ),
+    )
+    return _attempt(options, lambda runner: runner.start(request))
+
+
+def demo(options: Options) -> int:
+    """`demo`: the built-in incident, written to the user's cache folder so that it can be resumed."""
+    from opsleuth.scenarios.orders import QUESTION, write_case
+
+    case = write_case(folder("XDG_CACHE_HOME", ".cache") / "demo")
+    return run(Asked(question=QUESTION, case=case), None, options)
+
+
+def resume(run_id: str, options: Options) -> int:
+    """`resume`: go on from the last node. Raises NotFound before anything heavy is loaded."""
+    from opsleuth.console.reading import found_run
+
+    run = found_run(options, run_id)
+    _say(options, f"run {run.id}  {run.question}")
+    return _attempt(options, lambda runner: runner.resume(run.id, options.limits, options.planner))
+
+
+def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outcome]]") -> int:
+    import asyncio
+
+    from opsleuth.checkpoints.redact import Redactor
+    from opsleuth.checkpoints.store import Store
+    from opsleuth.graph.session import Runner
+
+    status = None if options.json or options.quiet else open_screen(sys.stderr, plain=options.plain)
+    live = Live(
+        screen_of(options), status, json=options.json, quiet=options.quiet and not options.json, verbose=bool(options.verbose)
+    )
+    with Store.open(options.database, _CLOCK, Redactor()) as store, live:
+        outcome = asyncio.run(work(Runner(store, live, _CLOCK)))
+    if live.broken:
+        close_stdout()
+        return ExitCode.SIGPIPE
+    return _end(outcome, options)
+
+
+def _end(outcome: "Outcome", options: Options) -> int:
+    if outcome.report and not options.json:
+        if not options.quiet:
+            sys.stdout.write("\n")
+        write_report(outcome.report, options)
+        sys.stdout.flush()
+    if not options.quiet:
+        note(_last_line(outcome))
+    return int(outcome.exit_code)
+
+
+def _last_line(outcome: "Outcome") -> str:
+    if outcome.status is Status.COMPLETED and outcome.exit_code == ExitCode.OK:
+        return f"whole report: opsleuth report {outcome.run} --full"
+    why = f" ({outcome.stop_reason})" if outcome.stop_reason else ""
+    return f"{outcome.status}{why}. Resume: opsleuth resume {outcome.run}"
+
+
+def _announce(options: Options, question: str | None) -> str:
+    """A new run's id, said at once: what comes next loads for a second."""
+    run_id = new_run_id(_CLOCK.now())
+    _say(options, f"run {run_id}  {question or ''}".rstrip())
+    return run_id
+
+
+def _say(options: Options, text: str) -> None:
+    if options.quiet:
+        return
+    if options.json:
+        note(text)
+        return
+    screen_of(options).line((text, "title"))
+    sys.stdout.flush()
+
+
+def _alert(stream: TextIO | None) -> Mapping[str, Any] | None:
+    """An alert as JSON object, or any other text as the alert's text."""
+    if stream is None:
+        return None
+    try:
+        text = stream.read().strip()
+    except UnicodeDecodeError:
+        raise click.BadParameter("the alert is no UTF-8 text", param_hint="--alert") from None
+    if not text:
+        raise click.BadParameter("the alert is empty", param_hint="--alert")
+    if not text.startswith("{"):
+        return {"text": text}
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise click.BadParameter(f"the alert is no valid JSON ({where}: {error.msg})", param_hint="--alert") from None
+    return dict(document)

@@ -1,0 +1,171 @@
+"""A screen: the one way in which opsleuth writes lines for people.
+
+A line is made of parts, each a text with a style. Every part is made harmless here, whatever it came from, so
+no renderer can forget it. Styles are ours; data can't bring its own.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TextIO
+
+import click
+
+from opsleuth.console import text as texts
+from opsleuth.console.times import Display
+
+Color = Literal["auto", "always", "never"]
+Style = Literal["", "title", "dim", "good", "bad", "warn", "id"]
+
+_INK: Mapping[Style, Mapping[str, str | bool]] = {
+    "title": {"bold": True},
+    "dim": {"dim": True},
+    "good": {"fg": "green"},
+    "bad": {"fg": "red"},
+    "warn": {"fg": "yellow"},
+    "id": {"fg": "cyan"},
+}
+
+
+class Part(NamedTuple):
+    """A piece of a line and how it looks."""
+
+    text: str
+    style: Style = ""
+
+
+Line = Sequence[Part | str]
+
+
+class Column(NamedTuple):
+    """A column of a table. On a narrow screen the columns with the highest `drop` go first (0: never)."""
+
+    title: str
+    right: bool = False
+    drop: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where lines go, and what can be shown there. `width` in cells; None: lines are not cut."""
+
+    stream: TextIO
+    width: int | None = None
+    color: bool = False
+    live: bool = False
+    plain: bool = False
+    encoding: str = "utf-8"
+    times: Display = Display()
+
+    def clean(self, value: object) -> str:
+        """`value` as one harmless line in the screen's encoding."""
+        return texts.clean(str(value), self.encoding)
+
+    def line(self, *parts: Part | str) -> None:
+        """Write one line, cut at the screen's width."""
+        self.stream.write(self.render(parts) + "\n")
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Write lines, each cut at the screen's width."""
+        for line in lines:
+            self.line(*line)
+
+    def render(self, parts: Line) -> str:
+        """The line as it is written, without its end."""
+        shown = []
+        room = self.width
+        for part in parts:
+            text, style = (part, "") if isinstance(part, str) else part
+            text = self._keep_spaces(text)
+            if room is not None:
+                text = texts.cut(text, room, self.clean(texts.ELLIPSIS))
+                room -= texts.width(text)
+            shown.append(self._ink(text, style))
+            if room == 0:
+                break
+        return "".join(shown)
+
+    def _keep_spaces(self, text: str) -> str:
+        """Harmless like `clean`, but layout spaces stay."""
+        lines = texts.clean_lines(text, self.encoding)
+        return lines[0] if len(lines) == 1 else " ".join(lines)
+
+    def _ink(self, text: str, style: Style) -> str:
+        if not (self.color and style and text):
+            return text
+        return click.style(text, **_INK[style])  # type: ignore[arg-type]
+
+
+def open_screen(
+    stream: TextIO, *, color: Color = "auto", plain: bool = False, times: Display | None = None
+) -> Screen:
+    """The screen behind `stream`, as its terminal, the environment and the options allow."""
+    terminal = stream.isatty()
+    dumb = os.environ.get("TERM", "dumb") == "dumb"
+    colored = terminal and not dumb and not os.environ.get("NO_COLOR")
+    return Screen(
+        stream=stream,
+        width=_width(terminal=terminal and not plain),
+        color=not plain and (color == "always" or (color == "auto" and colored)),
+        live=terminal and not dumb and not plain,
+        plain=plain,
+        encoding=stream.encoding or "ascii",
+        times=times or Display(),
+    )
+
+
+def _width(*, terminal: bool) -> int | None:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns) > 0:
+        return max(20, int(columns))
+    return max(20, shutil.get_terminal_size().columns) if terminal else None
+
+
+def table(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Part | str]]) -> list[Line]:
+    """Rows under titles, aligned in cells. The last column takes the rest of the width and is never padded."""
+    parts = [[_part(screen, cell) for cell in row] for row in rows]
+    if screen.plain:
+        return [_spoken(columns, row) for row in parts]
+    titles = [Part(column.title, "dim") for column in columns]
+    sizes = [max(texts.width(row[i].text) for row in (titles, *parts)) for i in range(len(columns))]
+    kept = _kept(columns, sizes, screen.width)
+    last = kept[-1]
+    return [
+        [
+            Part(
+                row[i].text if i == last else texts.pad(row[i].text, sizes[i], right=columns[i].right) + "  ",
+                row[i].style,
+            )
+            for i in kept
+        ]
+        for row in (titles, *parts)
+    ]
+
+
+def _part(screen: Screen, cell: Part | str) -> Part:
+    text, style = (cell, "") if isinstance(cell, str) else cell
+    indent = len(text) - len(text.lstrip(" "))
+    return Part(" " * indent + screen.clean(text), style)
+
+
+def _kept(columns: Sequence[Column], sizes: Sequence[int], limit: int | None) -> list[int]:
+    kept = list(range(len(columns)))
+    if limit is None:
+        return kept
+    for i in sorted(kept, key=lambda i: -columns[i].drop):
+        rest = limit - sum(sizes[k] + 2 for k in kept[:-1])
+        if rest >= min(sizes[kept[-1]], 16) or not columns[i].drop:
+            break
+        kept.remove(i)
+    return kept
+
+
+def _spoken(columns: Sequence[Column], row: Sequence[Part]) -> Line:
+    return [
+        ", ".join(
+            f"{c.title.lower()} {p.text.strip()}"
+            for c, p in zip(columns, row, strict=True)
+            if p.text.strip() not in ("", "-")
+        )
+    ]

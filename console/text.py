@@ -1,0 +1,105 @@
+"""Text on its way to a screen: made harmless, spelt with what the console can print, measured in cells.
+
+A cell is one column of a terminal. CJK and emoji take two, combining marks none; the figures are rich's.
+Nothing here reads markup: `[/db]` and `[prod]` stay what they are.
+"""
+
+from rich.cells import cell_len, split_graphemes
+
+from opsleuth.checkpoints.redact import harmless
+
+ELLIPSIS = "…"
+
+# How our own glyphs and common typography are spelt where the console's encoding lacks them: one cell each.
+_SPELLING = str.maketrans("…–—−·•└│─→×≥≤≠“”‘’▁▂▃▄▅▆▇█", "~----*`|->x><!\"\"''__.-=+*#")
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def spell(text: str, encoding: str) -> str:
+    """`text` with every character that `encoding` lacks replaced by one that it has, `?` at worst."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_SPELLING).encode(encoding, "replace").decode(encoding)
+    return text
+
+
+def clean(text: str, encoding: str = "utf-8") -> str:
+    """One line that is safe to show: control and bidi characters neutralised, runs of white space folded."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text
+    return spell(" ".join(harmless(text).split()), encoding)
+
+
+def clean_lines(text: str, encoding: str = "utf-8") -> list[str]:
+    """The lines of `text`, each safe to show, its indentation kept (tabs become four spaces)."""
+    return [spell(line, encoding) for line in harmless(text.expandtabs(4)).splitlines()]
+
+
+def width(text: str) -> int:
+    """The cells that `text` takes."""
+    return cell_len(text)
+
+
+def cut(text: str, cells: int, mark: str = ELLIPSIS) -> str:
+    """`text` in at most `cells` cells; what is cut off is marked, and no character is split."""
+    if width(text) <= cells:
+        return text
+    room = cells - width(mark)
+    if room < 0:
+        return "." * max(cells, 0)
+    spans, _ = split_graphemes(text)
+    end = used = 0
+    for _, stop, size in spans:
+        if used + size > room:
+            break
+        used, end = used + size, stop
+    return text[:end] + mark
+
+
+def pad(text: str, cells: int, *, right: bool = False) -> str:
+    """`text` filled with spaces to `cells` cells; `right` puts the text at the right edge."""
+    space = " " * (cells - width(text))
+    return space + text if right else text + space
+
+
+def wrap(text: str, cells: int) -> list[str]:
+    """`text` in lines of at most `cells` cells, broken at spaces, or anywhere in words that are longer."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split():
+        joined = f"{line} {word}" if line else word
+        if width(joined) <= cells:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        *whole, line = _pieces(word, cells)
+        lines.extend(whole)
+    return [*lines, line] if line or not lines else lines
+
+
+def _pieces(word: str, cells: int) -> list[str]:
+    if width(word) <= cells:
+        return [word]
+    pieces: list[str] = []
+    start = used = 0
+    spans, _ = split_graphemes(word)
+    for begin, _, size in spans:
+        if used + size > cells and begin > start:
+            pieces.append(word[start:begin])
+            start, used = begin, 0
+        used += size
+    return [*pieces, word[start:]]
+
+
+def sparkline(values: list[float], cells: int = 16) -> str:
+    """`values` as a line of blocks, at most `cells` long; each block is the highest value of its stretch."""
+    if len(values) < 2:
+        return ""
+    count = min(cells, len(values))
+    edges = [len(values) * i // count for i in range(count + 1)]
+    peaks = [max(values[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+    low, high = min(peaks), max(peaks)
+    span = (high - low) or 1.0
+    return "".join(_BLOCKS[round((peak - low) / span * (len(_BLOCKS) - 1))] for peak in peaks)
