@@ -1,15 +1,14 @@
 """The command line: parse, call, exit code. No logic, and nothing heavy is imported before it is needed.
 
-    run  demo  resume                     investigate
-    list  show  log  evidence  report     read what is stored
-    graph  exit-codes  version            about opsleuth itself
+`run`, `demo` and `resume` investigate; `list`, `show`, `log`, `evidence` and `report` read what is stored;
+`graph`, `exit-codes` and `version` tell of opsleuth itself.
 """
 
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 
@@ -27,15 +26,19 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("question", required=False)
-@click.option("--case", type=click.Path(path_type=Path), metavar="DIR", help="A recorded incident to look into.")
-@click.option("--alert", type=click.File(encoding="utf-8"), metavar="FILE|-", help="The alert, as JSON or as text.")
+@click.option(
+    "--case", type=click.Path(path_type=Path), metavar="DIR", help="A recorded incident to look into."
+)
+@click.option(
+    "--alert", type=click.File(encoding="utf-8"), metavar="FILE|-", help="The alert, as JSON or as text."
+)
 @click.option("--since", metavar="T", help="Start of the window: 2026-11-29T13:40Z, 13:40Z or now-30m.")
 @click.option("--until", metavar="T", help="End of the window (default: now).")
 @click.option("--name", help="A name for the run, for you to recognise it.")
 def run(
     question: str | None,
     case: Path | None,
-    alert: click.utils.LazyFile | None,
+    alert: TextIO | None,
     since: str | None,
     until: str | None,
     name: str | None,
@@ -65,9 +68,20 @@ def resume(run_id: str) -> int:
 
 
 @cli.command("list")
-@click.option("--status", metavar="STATUS", help="Only runs that stand like this, such as waiting or interrupted.")
-@click.option("--since", metavar="T", help="Only runs that were started since then: now-7d, 2026-11-29T13:40Z.")
-@click.option("--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True, metavar="N", help="At most so many.")
+@click.option(
+    "--status", metavar="STATUS", help="Only runs that stand like this, such as waiting or interrupted."
+)
+@click.option(
+    "--since", metavar="T", help="Only runs that were started since then: now-7d, 2026-11-29T13:40Z."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000_000),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="At most so many.",
+)
 @click.option("--tree", is_flag=True, help="Forks under the run they were made from.")
 def list_runs(status: str | None, since: str | None, limit: int, *, tree: bool) -> int:
     """List runs, newest first."""
@@ -87,8 +101,12 @@ def show(run_id: str, *, full: bool) -> int:
 
 @cli.command(help=f"Every event of a run, as it was stored.\n\n{RUN}")
 @click.argument("run_id", metavar="RUN")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only these, such as tool.completed or tool.")
-@click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only events after this number.")
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only these, such as tool.completed or tool."
+)
+@click.option(
+    "--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only events after this number."
+)
 @click.option("--follow", is_flag=True, help="Go on as the run does, to its end.")
 @click.option("--verify", is_flag=True, help="Check that no stored event was changed.")
 def log(run_id: str, types: tuple[str, ...], after: int, *, follow: bool, verify: bool) -> int:
@@ -116,8 +134,12 @@ def evidence(run_id: str, evidence_id: str | None, *, raw: bool, query: bool) ->
 
 @cli.command(help=f"What a run found.\n\n{RUN}")
 @click.argument("run_id", metavar="RUN", default="-")
-@click.option("--format", "form", type=click.Choice(["text", "json", "md"]), help="Default: text, with --json json.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to a file.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "md"]), help="Default: text, with --json json."
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to a file."
+)
 @click.option("--full", is_flag=True, help="With all claims, hypotheses and sources.")
 def report(run_id: str, form: str | None, output: Path | None, *, full: bool) -> int:
     from opsleuth.console import reading

@@ -25,7 +25,9 @@ def version(options: Options) -> int:
     from importlib.metadata import version as installed
 
     parts = {"opsleuth": __version__, "python": platform.python_version(), "platform": platform.platform()}
-    parts |= {name: installed(name) for name in ("langgraph", "langgraph-checkpoint-sqlite", "pydantic", "rich")}
+    parts |= {
+        name: installed(name) for name in ("langgraph", "langgraph-checkpoint-sqlite", "pydantic", "rich")
+    }
     if options.json:
         _json(parts)
     else:

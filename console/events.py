@@ -93,7 +93,9 @@ def summary(event: Event) -> str:
 
 def arguments(values: Mapping[str, Any]) -> str:
     """A call's arguments in a few words: `service=orders-api metric=latency_p95`."""
-    return " ".join(f"{name}={_short(value)}" for name, value in values.items() if value not in (None, "", [], {}))
+    return " ".join(
+        f"{name}={_short(value)}" for name, value in values.items() if value not in (None, "", [], {})
+    )
 
 
 def _short(value: Any) -> str:  # noqa: ANN401 - any JSON value
@@ -114,10 +116,24 @@ def _aligned(event: Event, entry: Entry, screen: Screen) -> Line:
     evidence = f"{entry.evidence:<4} " if entry.evidence else ""
     detail, result = screen.clean(entry.detail), _with_spark(entry, screen)
     if screen.width is None:
-        return [Part(head, "dim"), subject, f"{detail}  ", Part(evidence, "id"), Part(result, entry.style), f"  {seconds}"]
+        return [
+            Part(head, "dim"),
+            subject,
+            f"{detail}  ",
+            Part(evidence, "id"),
+            Part(result, entry.style),
+            f"  {seconds}",
+        ]
     room = screen.width - sum(map(texts.width, (head, subject, evidence))) - 8
     detail, result = _share(detail, result, max(room, 12), screen)
-    return [Part(head, "dim"), subject, detail, Part(evidence, "id"), Part(result, entry.style), f" {seconds:>6}"]
+    return [
+        Part(head, "dim"),
+        subject,
+        detail,
+        Part(evidence, "id"),
+        Part(result, entry.style),
+        f" {seconds:>6}",
+    ]
 
 
 def _share(detail: str, result: str, room: int, screen: Screen) -> tuple[str, str]:
@@ -163,14 +179,18 @@ def _decision(data: Data) -> Entry:
 
 def _plan(data: Data) -> Entry:
     steps = data.get("steps") or []
-    return Entry(detail="plan: " + "; ".join(f"{s.get('id')} {s.get('text')} ({s.get('status')})" for s in steps))
+    return Entry(
+        detail="plan: " + "; ".join(f"{s.get('id')} {s.get('text')} ({s.get('status')})" for s in steps)
+    )
 
 
 def _hypothesis(data: Data) -> Entry:
     status = data.get("status")
     mark, style = _HYPOTHESIS.get(str(status), ("?", ""))
     cited = [f"+{e}" for e in data.get("for") or []] + [f"-{e}" for e in data.get("against") or []]
-    return Entry(detail=f"{data.get('id')} {mark} {data.get('text', '')}", result=" ".join(cited), style=style)
+    return Entry(
+        detail=f"{data.get('id')} {mark} {data.get('text', '')}", result=" ".join(cited), style=style
+    )
 
 
 _HYPOTHESIS: Mapping[str, tuple[str, Style]] = {
@@ -183,7 +203,9 @@ _HYPOTHESIS: Mapping[str, tuple[str, Style]] = {
 def _claim(data: Data) -> Entry:
     problems = "; ".join(map(str, data.get("problems") or []))
     evidence = " ".join(map(str, data.get("evidence") or data.get("for") or []))
-    style: Style = "bad" if data.get("status") == "unsupported" else "good" if data.get("status") == "verified" else ""
+    style: Style = (
+        "bad" if data.get("status") == "unsupported" else "good" if data.get("status") == "verified" else ""
+    )
     return Entry(
         detail=f"{data.get('id')} {data.get('status', 'draft')}: {data.get('text', '')} [{evidence}]",
         result=problems,

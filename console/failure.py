@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from opsleuth import __version__
-from opsleuth.checkpoints.redact import harmless
+from opsleuth.checkpoints.harmless import harmless
 from opsleuth.console.options import folder
 from opsleuth.state.outcome import ExitCode
 
@@ -22,7 +22,11 @@ def told(error: Exception) -> int:
     where = _kept(error)
     _say(
         f"internal error: {type(error).__name__}. What was stored is safe. "
-        + (f"The traceback is in {where}: please report it." if where else "The log folder cannot be written.")
+        + (
+            f"The traceback is in {where}: please report it."
+            if where
+            else "The log folder cannot be written."
+        )
     )
     return ExitCode.INTERNAL
 
@@ -38,7 +42,9 @@ def _kept(error: Exception) -> Path | None:
     text = "".join(traceback.format_exception(error))
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
+        with os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
+        ) as file:
             file.write(f"{now} opsleuth {__version__}\n{harmless(text)}\n")
     except OSError:
         return None

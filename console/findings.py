@@ -140,7 +140,9 @@ def _causes(document: Document) -> Iterable[str]:
         rank = f"{number}  " if len(rows) > 1 else ""
         metric = f", {cause['metric']}" if cause.get("metric") else ""
         cited = _unique(e for c in cause.get("claims") or [] for e in claims.get(c, {}).get("evidence") or [])
-        what = f"{rank}{cause.get('service')}: {_words(cause.get('kind'))}{metric} ({cause.get('confidence')})"
+        what = (
+            f"{rank}{cause.get('service')}: {_words(cause.get('kind'))}{metric} ({cause.get('confidence')})"
+        )
         yield _cite(what, cited)
     if chain := [f"{a} → {b}" for a, b in _rows(document, "propagation")]:
         yield f"spread: {', '.join(chain)}"
@@ -171,7 +173,9 @@ def _effect(row: Mapping[str, Any]) -> str:
 def _next(document: Document) -> Iterable[str]:
     for number, row in enumerate(_rows(document, "recommendations"), start=1):
         action = row.get("action") or {}
-        call = f" ({action['tool']} {arguments(action.get('arguments') or {})}".rstrip() + ")" if action else ""
+        call = (
+            f" ({action['tool']} {arguments(action.get('arguments') or {})}".rstrip() + ")" if action else ""
+        )
         risk = f" [risk {row['risk']}]" if row.get("risk") in ("high", "irreversible") else ""
         yield f"{number}  {row.get('text', '')}{call}{risk}"
 

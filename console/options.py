@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
+
+from opsleuth.console.times import parse_duration, zone
 
 
 class Duration(click.ParamType[timedelta]):
@@ -17,8 +19,6 @@ class Duration(click.ParamType[timedelta]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:  # noqa: ANN401 - as click declares it
-        from opsleuth.console.times import parse_duration
-
         try:
             return parse_duration(value)
         except ValueError as error:
@@ -46,8 +46,6 @@ class Zone(click.ParamType[tzinfo]):
     name = "zone"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tzinfo:  # noqa: ANN401 - as click declares it
-        from opsleuth.console.times import zone
-
         if isinstance(value, tzinfo):
             return value
         try:
@@ -56,13 +54,16 @@ class Zone(click.ParamType[tzinfo]):
             self.fail(str(error), param, ctx)
 
 
+Color = Literal["auto", "always", "never"]
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of one invocation. None: not given."""
 
     json: bool = False
     plain: bool = False
-    color: str = "auto"
+    color: Color = "auto"
     no_input: bool = False
     quiet: bool = False
     verbose: int = 0
@@ -93,7 +94,7 @@ class Options:
 
 
 def folder(variable: str, default: str) -> Path:
-    """opsleuth's own folder under an XDG base folder; a relative one in the environment is ignored, as XDG asks."""
+    """The folder of opsleuth under an XDG base folder; a relative one in the environment is ignored, as XDG asks."""
     base = Path(os.environ.get(variable) or "")
     return (base if base.is_absolute() else Path.home() / default) / "opsleuth"
 
@@ -141,7 +142,7 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, **attributes: Any) -> None:  # noqa: ANN401 - click's own
         super().__init__(*args, **attributes)
-        self.params.extend(make(top=False) for make in _GLOBAL)
+        self.params.extend(make(False) for make in _GLOBAL)
         self.epilog = "Options of all commands: opsleuth --help"
 
 
@@ -152,9 +153,9 @@ class Group(click.Group):
 
     def __init__(self, *args: Any, **attributes: Any) -> None:  # noqa: ANN401 - click's own
         super().__init__(*args, **attributes)
-        self.params.extend(make(top=True) for make in _GLOBAL)
+        self.params.extend(make(True) for make in _GLOBAL)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click declares it
         """In the order in which a reader meets them, not by the alphabet."""
         return list(self.commands)
 

@@ -1,6 +1,5 @@
 """The commands that read what is stored: they open the database read-only, show, and change nothing."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,6 +56,12 @@ def _store(options: Options) -> Iterator[Store]:
         yield store
 
 
+def found_run(options: Options, run_id: str) -> RunRow:
+    """The run that an id, a part of one or `-` means. Raises NotFound, Ambiguous."""
+    with _store(options) as store:
+        return store.runs.find(run_id)
+
+
 def runs(options: Options, *, status: str | None, since: str | None, limit: int, tree: bool) -> int:
     """`list`: no database yet means no runs yet."""
     after = moment(since, "--since")
@@ -66,14 +71,18 @@ def runs(options: Options, *, status: str | None, since: str | None, limit: int,
     except NotFound:
         found = Listing()
     if options.json:
-        document = {"runs": [_row(row) for row in found], "warnings": list(found.warnings)}
+        document = {"runs": [_row(row, "settings") for row in found], "warnings": list(found.warnings)}
         events.write_json(sys.stdout, document)
         return 0
     screen = screen_of(options)
     if found:
         screen.lines(tables.runs(found, screen, _CLOCK.now(), tree=tree))
     else:
-        note("no run fits" if status or since else "no runs yet: try the built-in incident with `opsleuth demo`")
+        note(
+            "no run fits"
+            if status or since
+            else "no runs yet: try the built-in incident with `opsleuth demo`"
+        )
     for warning in found.warnings:
         note(f"warning: {warning}")
     return 0
@@ -172,7 +181,7 @@ def evidence(options: Options, run_id: str, evidence_id: str, *, form: Literal["
         record = store.evidence.record(run.id, row.id)
     screen = screen_of(options)
     if form == "raw":
-        _raw(canonical(record), options)
+        _raw(canonical(record))
     elif form == "query":
         screen.line(row.query)
     elif options.json:
@@ -235,7 +244,7 @@ def _wanted(event: events.Event, types: Sequence[str]) -> bool:
     return not types or any(kind == t or (t.endswith(".") and kind.startswith(t)) for t in types)
 
 
-def _raw(text: str, options: Options) -> None:
+def _raw(text: str) -> None:
     """The exact bytes into a pipe or file; on a terminal what could act on it is escaped."""
     if sys.stdout.isatty():
         sys.stdout.write(events.escaped(text) + "\n")
@@ -256,16 +265,16 @@ def _replacing(path: Path) -> Iterator[Any]:
     try:
         with part.open("w", encoding="utf-8") as stream:
             yield stream
-        os.replace(part, path)
+        part.replace(path)
     except OSError as error:
         raise click.FileError(str(path), hint=str(error.strerror)) from None
     finally:
         part.unlink(missing_ok=True)
 
 
-def _row(row: RunRow | EvidenceRow) -> dict[str, Any]:
+def _row(row: RunRow | EvidenceRow, *without: str) -> dict[str, Any]:
     """A stored row as JSON: times as text, money as decimal text; a run's status is how it stands now."""
-    document = {f.name: _value(getattr(row, f.name)) for f in fields(row)}
+    document = {f.name: _value(getattr(row, f.name)) for f in fields(row) if f.name not in without}
     if isinstance(row, RunRow):
         document |= {"status": standing(row).value, "resumable": row.resumable}
     else:

@@ -30,7 +30,6 @@ _AT_START = re.compile(r"^(\d*)(?:(?<=\d)(?=[.)])|(?<!\d)(?=[-+=]))")
 """Where a line would start a list: before the mark, after the number."""
 
 
-
 def text(document: Document, screen: Screen, *, full: bool = False) -> list[Line]:
     """The report for a screen. The short form cuts each section to its share, and says how much was cut."""
     parts = findings.sections(document, screen.times)
@@ -69,8 +68,10 @@ def _shortened(wrapped: list[tuple[Section, list[str]]]) -> list[tuple[Section, 
         spare -= max(room - part.lines, 0)
         if len(body) > room:
             hidden = len(body) - room + 1
-            body = [*body[: room - 1], f"+{hidden} lines: --full"] if room > 1 else [_continued(body[0])]
-        short.append((part, body))
+            more = [*body[: room - 1], f"+{hidden} lines: --full"] if room > 1 else [_continued(body[0])]
+            short.append((part, more))
+        else:
+            short.append((part, body))
     return short
 
 

@@ -12,8 +12,8 @@ import click
 from opsleuth.checkpoints.errors import ConfigError
 from opsleuth.console.live import Live, close_stdout
 from opsleuth.console.options import Options, folder
-from opsleuth.console.reading import moment, note, screen_of, write_report
-from opsleuth.console.screen import open_screen
+from opsleuth.console.reading import found_run, moment, note, screen_of, write_report
+from opsleuth.console.screen import Part, open_screen
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.outcome import ExitCode, Status
 from opsleuth.state.run_id import new_run_id
@@ -74,8 +74,6 @@ def demo(options: Options) -> int:
 
 def resume(run_id: str, options: Options) -> int:
     """`resume`: go on from the last node. Raises NotFound before anything heavy is loaded."""
-    from opsleuth.console.reading import found_run
-
     run = found_run(options, run_id)
     _say(options, f"run {run.id}  {run.question}")
     return _attempt(options, lambda runner: runner.resume(run.id, options.limits, options.planner))
@@ -84,13 +82,18 @@ def resume(run_id: str, options: Options) -> int:
 def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outcome]]") -> int:
     import asyncio
 
+    from opsleuth.graph.session import Runner
+
     from opsleuth.checkpoints.redact import Redactor
     from opsleuth.checkpoints.store import Store
-    from opsleuth.graph.session import Runner
 
     status = None if options.json or options.quiet else open_screen(sys.stderr, plain=options.plain)
     live = Live(
-        screen_of(options), status, json=options.json, quiet=options.quiet and not options.json, verbose=bool(options.verbose)
+        screen_of(options),
+        status,
+        json=options.json,
+        quiet=options.quiet and not options.json,
+        verbose=bool(options.verbose),
     )
     with Store.open(options.database, _CLOCK, Redactor()) as store, live:
         outcome = asyncio.run(work(Runner(store, live, _CLOCK)))
@@ -131,7 +134,7 @@ def _say(options: Options, text: str) -> None:
     if options.json:
         note(text)
         return
-    screen_of(options).line((text, "title"))
+    screen_of(options).line(Part(text, "title"))
     sys.stdout.flush()
 
 
@@ -151,5 +154,7 @@ def _alert(stream: TextIO | None) -> Mapping[str, Any] | None:
         document = json.loads(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise click.BadParameter(f"the alert is no valid JSON ({where}: {error.msg})", param_hint="--alert") from None
+        raise click.BadParameter(
+            f"the alert is no valid JSON ({where}: {error.msg})", param_hint="--alert"
+        ) from None
     return dict(document)

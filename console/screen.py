@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple, TextIO
 import click
 
 from opsleuth.console import text as texts
-from opsleuth.console.times import Display
+from opsleuth.console.options import Color
+from opsleuth.console.times import IN_UTC, Display
 
-Color = Literal["auto", "always", "never"]
 Style = Literal["", "title", "dim", "good", "bad", "warn", "id"]
 
 _INK: Mapping[Style, Mapping[str, str | bool]] = {
@@ -56,7 +56,7 @@ class Screen:
     live: bool = False
     plain: bool = False
     encoding: str = "utf-8"
-    times: Display = Display()
+    times: Display = IN_UTC
 
     def clean(self, value: object) -> str:
         """`value` as one harmless line in the screen's encoding."""
@@ -73,10 +73,12 @@ class Screen:
 
     def render(self, parts: Line) -> str:
         """The line as it is written, without its end."""
+        if not self.color:
+            parts = ["".join(part.text if isinstance(part, Part) else part for part in parts)]
         shown = []
         room = self.width
         for part in parts:
-            text, style = (part, "") if isinstance(part, str) else part
+            text, style = part if isinstance(part, Part) else Part(part)
             text = self._keep_spaces(text)
             if room is not None:
                 text = texts.cut(text, room, self.clean(texts.ELLIPSIS))
@@ -111,7 +113,7 @@ def open_screen(
         live=terminal and not dumb and not plain,
         plain=plain,
         encoding=stream.encoding or "ascii",
-        times=times or Display(),
+        times=times or IN_UTC,
     )
 
 
@@ -144,7 +146,7 @@ def table(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Par
 
 
 def _part(screen: Screen, cell: Part | str) -> Part:
-    text, style = (cell, "") if isinstance(cell, str) else cell
+    text, style = cell if isinstance(cell, Part) else Part(cell)
     indent = len(text) - len(text.lstrip(" "))
     return Part(" " * indent + screen.clean(text), style)
 

@@ -95,7 +95,9 @@ def show(shown: Shown, screen: Screen) -> list[Line]:
     if shown.course:
         lines.append([])
         if shown.left_out:
-            lines.append([Part(f"{shown.left_out} earlier lines: opsleuth show {shown.run.id} --full", "dim")])
+            lines.append(
+                [Part(f"{shown.left_out} earlier lines: opsleuth show {shown.run.id} --full", "dim")]
+            )
         lines += [events.line(event, screen) for event in shown.course]
     lines.append([])
     lines += [[Part(hint, "dim")] for hint in _hints(shown)]
@@ -150,7 +152,14 @@ def log(rows: Iterable[events.Event], screen: Screen) -> Iterable[Line]:
         at = screen.times.clock(str(event.get("ts")))
         said = events.summary(event)
         if screen.plain:
-            facts = (f"event {event.get('seq')}", at, f"turn {turn}" if turn else "", node, str(event.get("type")), said)
+            facts = (
+                f"event {event.get('seq')}",
+                at,
+                f"turn {turn}" if turn else "",
+                node,
+                str(event.get("type")),
+                said,
+            )
             yield [", ".join(fact for fact in facts if fact)]
             continue
         head = f"{event.get('seq'):>5}  {at}  {turn:>3} {screen.clean(node):<8} "
@@ -168,7 +177,7 @@ def evidence_list(rows: Sequence[EvidenceRow], screen: Screen) -> list[Line]:
         Column("BYTES", right=True, drop=5),
         Column("WHAT IT SAYS"),
     )
-    cells = [
+    cells: list[list[Part | str]] = [
         [Part(r.id, "id"), r.tool, r.status, r.source, screen.times.brief(r.fetched), str(r.size), r.headline]
         for r in rows
     ]
@@ -197,7 +206,8 @@ def evidence(row: EvidenceRow, record: Mapping[str, Any], screen: Screen) -> Ite
     yield [Part("untrusted, as the source gave it:", "warn")]
     bar = "" if screen.plain else "│ "
     for line in json.dumps(record, indent=2, ensure_ascii=False).splitlines():
-        yield from ([Part(bar, "warn"), piece] for piece in _folded(line, screen, len(bar)))
+        for piece in _folded(line, screen, len(bar)):
+            yield [Part(bar, "warn"), piece]
 
 
 def _folded(line: str, screen: Screen, used: int) -> list[str]:

@@ -4,14 +4,19 @@ A cell is one column of a terminal. CJK and emoji take two, combining marks none
 Nothing here reads markup: `[/db]` and `[prod]` stay what they are.
 """
 
+from itertools import pairwise
+
 from rich.cells import cell_len, split_graphemes
 
-from opsleuth.checkpoints.redact import harmless
+from opsleuth.checkpoints.harmless import harmless
 
 ELLIPSIS = "…"
 
 # How our own glyphs and common typography are spelt where the console's encoding lacks them: one cell each.
-_SPELLING = str.maketrans("…–—−·•└│─→×≥≤≠“”‘’▁▂▃▄▅▆▇█", "~----*`|->x><!\"\"''__.-=+*#")
+_SPELLING = str.maketrans(
+    "…\u2013—\u2212·•└│─→\u00d7≥≤≠“”\u2018\u2019▁▂▃▄▅▆▇█",
+    "~----*`|->x><!\"\"''__.-=+*#",
+)
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -33,12 +38,14 @@ def clean(text: str, encoding: str = "utf-8") -> str:
 
 def clean_lines(text: str, encoding: str = "utf-8") -> list[str]:
     """The lines of `text`, each safe to show, its indentation kept (tabs become four spaces)."""
+    if text.isascii() and text.isprintable():
+        return [text]
     return [spell(line, encoding) for line in harmless(text.expandtabs(4)).splitlines()]
 
 
 def width(text: str) -> int:
     """The cells that `text` takes."""
-    return cell_len(text)
+    return len(text) if text.isascii() else cell_len(text)
 
 
 def cut(text: str, cells: int, mark: str = ELLIPSIS) -> str:
@@ -99,7 +106,7 @@ def sparkline(values: list[float], cells: int = 16) -> str:
         return ""
     count = min(cells, len(values))
     edges = [len(values) * i // count for i in range(count + 1)]
-    peaks = [max(values[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+    peaks = [max(values[a:b]) for a, b in pairwise(edges)]
     low, high = min(peaks), max(peaks)
     span = (high - low) or 1.0
     return "".join(_BLOCKS[round((peak - low) / span * (len(_BLOCKS) - 1))] for peak in peaks)

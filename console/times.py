@@ -66,7 +66,7 @@ def zone(name: str) -> tzinfo:
     """The time zone `name`. Raises ValueError with near names."""
     if name.upper() in ("UTC", "Z"):
         return UTC
-    import zoneinfo
+    import zoneinfo  # noqa: PLC0415 - only where another zone than UTC is asked for
 
     try:
         return zoneinfo.ZoneInfo(name)
@@ -122,6 +122,9 @@ class Display:
 
     def _suffix(self, local: datetime) -> str:
         return "Z" if self.zone is UTC else f" {local:%Z}"
+
+
+IN_UTC = Display()
 
 
 def _read(text: str | None) -> datetime | None:
