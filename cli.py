@@ -4,7 +4,6 @@
 `graph`, `exit-codes` and `version` tell of opsleuth itself.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 
 from opsleuth import __version__
 from opsleuth.console.options import Group, given
+from opsleuth.state.outcome import ExitCode, Status
 
 RUN = "RUN is a run's id, the beginning of it or of its last part, or - for the newest."
 
@@ -69,7 +69,10 @@ def resume(run_id: str) -> int:
 
 @cli.command("list")
 @click.option(
-    "--status", metavar="STATUS", help="Only runs that stand like this, such as waiting or interrupted."
+    "--status",
+    type=click.Choice([s.value for s in Status]),
+    metavar="STATUS",
+    help="Only runs that stand like this, such as waiting or interrupted.",
 )
 @click.option(
     "--since", metavar="T", help="Only runs that were started since then: now-7d, 2026-11-29T13:40Z."
@@ -176,24 +179,24 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with one of the documented codes."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    sys.exit(_guarded(arguments))
+    sys.exit(_guarded(sys.argv[1:] if arguments is None else arguments))
 
 
-def _guarded(arguments: Sequence[str] | None) -> int:
+def _guarded(arguments: Sequence[str]) -> int:
     """The exit code of a command, whatever it ends with: the outermost of the three borders of errors."""
     try:
-        code = cli.main(arguments, prog_name="opsleuth", standalone_mode=False)
+        with cli.make_context("opsleuth", list(arguments)) as context:
+            code = cli.invoke(context)
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except (click.Abort, KeyboardInterrupt):
-        return 130
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return ExitCode.SIGINT
     except Exception as error:  # noqa: BLE001 - nothing may end in a traceback on the screen
         from opsleuth.console.failure import told
 
         return told(error)
-    return int(code or 0)
+    return int(code)

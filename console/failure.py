@@ -9,12 +9,19 @@ from pathlib import Path
 
 from opsleuth import __version__
 from opsleuth.checkpoints.harmless import harmless
+from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console.options import folder
 from opsleuth.state.outcome import ExitCode
 
 
 def told(error: Exception) -> int:
-    """Say on stderr what happened. An error that was foreseen knows its code; any other goes to the log file."""
+    """Say on stderr what happened. An error that was foreseen knows its code; any other goes to the log file.
+
+    A reader that went away is told nothing.
+    """
+    if isinstance(error, BrokenPipeError):
+        close_stdout()
+        return ExitCode.SIGPIPE
     code = getattr(error, "exit_code", None)
     if code is not None:
         _say(str(error))
@@ -31,6 +38,11 @@ def told(error: Exception) -> int:
     return ExitCode.INTERNAL
 
 
+def close_stdout() -> None:
+    """Let nothing more be written to a stdout that nobody reads, so that the end of the process is silent."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _say(text: str) -> None:
     with contextlib.suppress(OSError):
         sys.stderr.write(f"opsleuth: {harmless(text)}\n")
@@ -39,13 +51,13 @@ def _say(text: str) -> None:
 def _kept(error: Exception) -> Path | None:
     path = folder("XDG_STATE_HOME", ".local/state") / "errors.log"
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    text = "".join(traceback.format_exception(error))
+    text = harmless(Redactor().text("".join(traceback.format_exception(error))).value)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(
             os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
         ) as file:
-            file.write(f"{now} opsleuth {__version__}\n{harmless(text)}\n")
+            file.write(f"{now} opsleuth {__version__}\n{text}\n")
     except OSError:
         return None
     return path

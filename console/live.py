@@ -4,9 +4,7 @@ The status line exists on a terminal only, is drawn at most four times a second 
 line. Off a terminal a long silence is broken by a line that says what is being waited for.
 """
 
-import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from time import monotonic
@@ -132,8 +130,3 @@ class Live:
     def _beat(self) -> None:
         while not self._done.wait(TICK):
             self.tick()
-
-
-def close_stdout() -> None:
-    """Let nothing more be written to a stdout that nobody reads, so that the end of the process is silent."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -100,7 +100,7 @@ def show(options: Options, run_id: str, *, full: bool) -> int:
             report=store.reports.get(run.id),
             course=course[left_out:],
             left_out=left_out,
-            pending=[row.id for row in store.approvals.list(run.id) if row.status == "pending"],
+            pending=[row.id for row in store.approvals.list(run.id, "pending")],
         )
     if options.json:
         facts = {"report": shown.report, "pending": list(shown.pending), "events": len(trace)}

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from opsleuth.checkpoints.errors import ConfigError
-from opsleuth.console.live import Live, close_stdout
+from opsleuth.console.failure import close_stdout
+from opsleuth.console.live import Live
 from opsleuth.console.options import Options, folder
 from opsleuth.console.reading import found_run, moment, note, screen_of, write_report
 from opsleuth.console.screen import Part, open_screen

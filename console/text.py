@@ -45,7 +45,10 @@ def clean_lines(text: str, encoding: str = "utf-8") -> list[str]:
 
 def width(text: str) -> int:
     """The cells that `text` takes."""
-    return len(text) if text.isascii() else cell_len(text)
+    if text.isascii():
+        return len(text)
+    joined = "\u200d" in text or "\ufe0f" in text
+    return split_graphemes(text)[1] if joined else cell_len(text)
 
 
 def cut(text: str, cells: int, mark: str = ELLIPSIS) -> str:

@@ -1,0 +1,143 @@
+"""The command line itself: usage, exit codes, what may be loaded, and what never happens."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opsleuth.state.outcome import MEANING
+
+DONE = "inv-20261129-7k3f"
+FRAMEWORK = {"langgraph", "langchain_core", "langchain_openai", "httpx", "prompt_toolkit"}
+HEAVY = FRAMEWORK | {"pydantic", "asyncio"}
+READING = (["list"], ["show", DONE], ["log", DONE], ["report", DONE], ["evidence", "inv-20261129-2mqd", "E1"])
+LIGHT = (["--help"], ["version"], ["exit-codes"], ["run", "--help"])
+PROBE = """
+import sys
+from opsleuth.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    print(sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+def loaded(program, command: list[str]) -> set[str]:  # type: ignore[no-untyped-def]
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *command],
+        env=program.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(ast.literal_eval(done.stderr))
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_reading_loads_no_framework(program, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+    assert not loaded(program, command) & HEAVY
+
+
+@pytest.mark.parametrize("command", LIGHT, ids=" ".join)
+def test_help_and_version_load_the_command_line_alone(program, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+    assert not loaded(program, command) & (HEAVY | {"rich", "sqlite3", "json"})
+
+
+def test_exit_codes_are_those_of_the_code(bare) -> None:  # type: ignore[no-untyped-def]
+    table = json.loads(bare("exit-codes", "--json").stdout)["exit_codes"]
+    assert {row["code"]: row["meaning"] for row in table} == {
+        int(code): text for code, text in MEANING.items()
+    }
+    lines = bare("exit-codes").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [str(int(code)) for code in MEANING]
+
+
+def test_version(bare) -> None:  # type: ignore[no-untyped-def]
+    assert bare("version").stdout == bare("--version").stdout
+    assert bare("version").stdout.startswith("opsleuth ")
+    assert json.loads(bare("version", "--json").stdout)["langgraph"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["nonsense"],
+        ["list", "--nonsense"],
+        ["show"],
+        ["list", "--max-time", "15"],
+        ["list", "--max-cost", "-1"],
+        ["list", "--max-turns", "0"],
+        ["list", "--tz", "Nowhere/Land"],
+        ["list", "--since", "2026-11-29T13:40"],
+        ["list", "--status", "lost"],
+        ["run", "--case", ".", "--since", "yesterday", "why?"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage(bare, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+    done = bare(*command)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Error: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_time_without_a_zone_shows_both_readings(bare) -> None:  # type: ignore[no-untyped-def]
+    done = bare("list", "--since", "2026-11-29T13:40", TZ="Asia/Tokyo")
+    assert "2026-11-29T13:40:00Z" in done.stderr
+    assert "2026-11-29T04:40:00Z" in done.stderr
+
+
+@pytest.mark.parametrize("question", ["exit", "quit", "How do I quit this?", "exit", "--", "list"])
+def test_a_question_is_a_question_and_without_a_source_says_so(bare, question: str) -> None:  # type: ignore[no-untyped-def]
+    done = bare("run", "--", question)
+    assert (done.returncode, done.stdout) == (8, "")
+    assert "--case" in done.stderr
+    assert "opsleuth demo" in done.stderr
+    assert not bare.database.exists()
+
+
+def test_an_idle_pipe_on_stdin_is_not_waited_for(bare) -> None:  # type: ignore[no-untyped-def]
+    with subprocess.Popen(
+        bare.command("run", "why?"),
+        env=bare.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as idle:
+        assert idle.wait(timeout=60) == 8
+
+
+def test_an_internal_error_goes_to_the_log_file(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    breaking = (
+        "import opsleuth.console.reading as r, opsleuth.cli as c\n"
+        "def broken(*_, **__): raise RuntimeError('token=abcd1234efgh5678ijkl \\x1b[31m')\n"
+        "r.show = broken\n"
+        "c.main(['show', '-'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", breaking],
+        env=program.environment(XDG_STATE_HOME=str(tmp_path / "state")),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    log = tmp_path / "state" / "opsleuth" / "errors.log"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert str(log) in done.stderr
+    assert "Traceback" not in done.stderr
+    kept = log.read_text("utf-8")
+    assert "Traceback" in kept
+    assert "RuntimeError" in kept
+    assert "abcd1234" not in kept
+    assert "\x1b" not in kept
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_database_lies_in_the_users_data_folder(bare, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    done = bare("show", "-", OPSLEUTH_DB="", XDG_DATA_HOME=str(tmp_path / "data"))
+    assert str(tmp_path / "data" / "opsleuth" / "opsleuth.db") in done.stderr
+    done = bare("show", "-", OPSLEUTH_DB="", XDG_DATA_HOME="relative")
+    assert str(tmp_path / ".local" / "share" / "opsleuth" / "opsleuth.db") in done.stderr

@@ -1,0 +1,112 @@
+"""Golden screens: what a run looks like at 80 and 120 columns, spoken, without colour, and in older consoles."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from opsleuth.console import events, report, tables
+from opsleuth.console import text as texts
+from opsleuth.console.screen import Screen
+from opsleuth.console.times import Display, zone
+
+Golden = Callable[[str, str], None]
+SCREENS: dict[str, dict[str, Any]] = {
+    "80": {"width": 80},
+    "120": {"width": 120},
+    "pipe": {},
+    "plain": {"plain": True},
+    "color": {"width": 100, "color": True},
+    "ascii": {"width": 80, "encoding": "ascii"},
+    "cp1252": {"width": 80, "encoding": "cp1252"},
+}
+
+
+def drawn(draw: Callable[[Screen], Any], **how: Any) -> str:
+    stream = io.StringIO()
+    screen = Screen(stream, **how)
+    screen.lines(draw(screen))
+    shown = stream.getvalue()
+    shown.encode(screen.encoding)
+    return shown
+
+
+@pytest.fixture(params=SCREENS)
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_live_lines(form: str, case_trace: list[events.Event], golden: Golden) -> None:
+    shown = [event for event in case_trace if events.shown_live(event)]
+    golden(
+        f"live-{form}", drawn(lambda screen: [events.line(event, screen) for event in shown], **SCREENS[form])
+    )
+
+
+def test_log(form: str, case_trace: list[events.Event], golden: Golden) -> None:
+    golden(f"log-{form}", drawn(lambda screen: tables.log(case_trace, screen), **SCREENS[form]))
+
+
+def test_report(form: str, document: dict[str, Any], golden: Golden) -> None:
+    golden(f"report-{form}", drawn(lambda screen: report.text(document, screen), **SCREENS[form]))
+
+
+def test_whole_report(document: dict[str, Any], golden: Golden) -> None:
+    golden("report-full", drawn(lambda screen: report.text(document, screen, full=True), width=100))
+
+
+def test_report_as_markdown(document: dict[str, Any], golden: Golden) -> None:
+    golden("report-md", report.markdown(document, Display(zone("Asia/Tokyo"))))
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 120])
+def test_no_line_is_wider_than_the_screen(
+    width: int, case_trace: list[events.Event], document: dict[str, Any]
+) -> None:
+    for draw in (
+        lambda screen: [events.line(event, screen) for event in case_trace],
+        lambda screen: tables.log(case_trace, screen),
+        lambda screen: report.text(document, screen),
+    ):
+        shown = drawn(draw, width=width)
+        assert max(map(texts.width, shown.splitlines())) <= width
+
+
+def test_the_short_report_has_one_screen(document: dict[str, Any]) -> None:
+    long = document | {
+        "answer": document["answer"] * 20,
+        "recommendations": document["recommendations"] * 9,
+        "timeline": document["timeline"] * 30,
+        "not_available": [f"source {i} is down" for i in range(30)],
+    }
+    for width in (80, 120):
+        shown = drawn(lambda screen: report.text(long, screen), width=width)
+        assert len(shown.splitlines()) <= report.SHORT
+        assert "--full" in shown
+
+
+def test_a_partial_report_says_what_stopped_it_and_how_to_go_on() -> None:
+    partial = {
+        "run": "inv-20261129-7k3f",
+        "status": "completed",
+        "stop_reason": "turn_limit",
+        "usage": {"turns": 30},
+    }
+    shown = drawn(lambda screen: report.text(partial, screen), width=80)
+    assert "turn_limit" in shown
+    assert "opsleuth resume inv-20261129-7k3f" in shown
+    assert "No conclusion" in shown
+
+
+def test_data_cannot_make_markup(hostile: str) -> None:
+    document = {
+        "answer": f"# {hostile} <script> **x** `y` | z\n1. item\n- item",
+        "verdict": "answered",
+        "run": "r",
+    }
+    shown = report.markdown(document, Display())
+    assert "<script>" not in shown.replace("\\<", "")
+    assert "\x1b" not in shown
+    assert "\n1\\. item" in shown
+    assert "\n\\- item" in shown
