@@ -23,7 +23,7 @@ def told(error: Exception) -> int:
         close_stdout()
         return ExitCode.SIGPIPE
     code = getattr(error, "exit_code", None)
-    if code is not None:
+    if isinstance(code, ExitCode):
         _say(str(error))
         return int(code)
     where = _kept(error)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from opsleuth.checkpoints.errors import ConfigError
 from opsleuth.console.failure import close_stdout
 from opsleuth.console.live import Live
 from opsleuth.console.options import Options, folder
 from opsleuth.console.reading import found_run, moment, note, screen_of, write_report
 from opsleuth.console.screen import Part, open_screen
 from opsleuth.state.clock import SystemClock
+from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode, Status
 from opsleuth.state.run_id import new_run_id
 

@@ -163,7 +163,11 @@ def log(rows: Iterable[events.Event], screen: Screen) -> Iterable[Line]:
             yield [", ".join(fact for fact in facts if fact)]
             continue
         head = f"{event.get('seq'):>5}  {at}  {turn:>3} {screen.clean(node):<8} "
-        yield [Part(head, "dim"), f"{screen.clean(event.get('type')):<19} ", screen.clean(said)]
+        kind = f"{screen.clean(event.get('type')):<19} "
+        room = max(20, screen.width - len(head + kind)) if screen.width else None
+        first, *rest = texts.wrap(screen.clean(said), room) if room else [said]
+        yield [Part(head, "dim"), kind, first]
+        yield from ([" " * len(head + kind) + piece] for piece in rest)
 
 
 def evidence_list(rows: Sequence[EvidenceRow], screen: Screen) -> list[Line]:

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from stored_runs import DONE, STOPPED, Program
 
 from opsleuth.state.outcome import MEANING
 
-DONE = "inv-20261129-7k3f"
 FRAMEWORK = {"langgraph", "langchain_core", "langchain_openai", "httpx", "prompt_toolkit"}
 HEAVY = FRAMEWORK | {"pydantic", "asyncio"}
-READING = (["list"], ["show", DONE], ["log", DONE], ["report", DONE], ["evidence", "inv-20261129-2mqd", "E1"])
+READING = (["list"], ["show", DONE], ["log", DONE], ["report", DONE], ["evidence", STOPPED, "E1"])
 LIGHT = (["--help"], ["version"], ["exit-codes"], ["run", "--help"])
 PROBE = """
 import sys
@@ -25,7 +25,7 @@ except SystemExit:
 """
 
 
-def loaded(program, command: list[str]) -> set[str]:  # type: ignore[no-untyped-def]
+def loaded(program: Program, command: list[str]) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", PROBE, *command],
         env=program.environment(),
@@ -37,16 +37,16 @@ def loaded(program, command: list[str]) -> set[str]:  # type: ignore[no-untyped-
 
 
 @pytest.mark.parametrize("command", READING, ids=" ".join)
-def test_reading_loads_no_framework(program, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_reading_loads_no_framework(program: Program, command: list[str]) -> None:
     assert not loaded(program, command) & HEAVY
 
 
 @pytest.mark.parametrize("command", LIGHT, ids=" ".join)
-def test_help_and_version_load_the_command_line_alone(program, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_help_and_version_load_the_command_line_alone(program: Program, command: list[str]) -> None:
     assert not loaded(program, command) & (HEAVY | {"rich", "sqlite3", "json"})
 
 
-def test_exit_codes_are_those_of_the_code(bare) -> None:  # type: ignore[no-untyped-def]
+def test_exit_codes_are_those_of_the_code(bare: Program) -> None:
     table = json.loads(bare("exit-codes", "--json").stdout)["exit_codes"]
     assert {row["code"]: row["meaning"] for row in table} == {
         int(code): text for code, text in MEANING.items()
@@ -55,7 +55,7 @@ def test_exit_codes_are_those_of_the_code(bare) -> None:  # type: ignore[no-unty
     assert [line.split()[0] for line in lines] == [str(int(code)) for code in MEANING]
 
 
-def test_version(bare) -> None:  # type: ignore[no-untyped-def]
+def test_version(bare: Program) -> None:
     assert bare("version").stdout == bare("--version").stdout
     assert bare("version").stdout.startswith("opsleuth ")
     assert json.loads(bare("version", "--json").stdout)["langgraph"]
@@ -77,21 +77,21 @@ def test_version(bare) -> None:  # type: ignore[no-untyped-def]
     ],
     ids=" ".join,
 )
-def test_wrong_usage(bare, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_usage(bare: Program, command: list[str]) -> None:
     done = bare(*command)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Error: " in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_time_without_a_zone_shows_both_readings(bare) -> None:  # type: ignore[no-untyped-def]
+def test_a_time_without_a_zone_shows_both_readings(bare: Program) -> None:
     done = bare("list", "--since", "2026-11-29T13:40", TZ="Asia/Tokyo")
     assert "2026-11-29T13:40:00Z" in done.stderr
     assert "2026-11-29T04:40:00Z" in done.stderr
 
 
-@pytest.mark.parametrize("question", ["exit", "quit", "How do I quit this?", "exit", "--", "list"])
-def test_a_question_is_a_question_and_without_a_source_says_so(bare, question: str) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("question", ["exit", "quit", "How do I quit this?", "--", "list"])
+def test_a_question_is_a_question_and_without_a_source_says_so(bare: Program, question: str) -> None:
     done = bare("run", "--", question)
     assert (done.returncode, done.stdout) == (8, "")
     assert "--case" in done.stderr
@@ -99,7 +99,7 @@ def test_a_question_is_a_question_and_without_a_source_says_so(bare, question: s
     assert not bare.database.exists()
 
 
-def test_an_idle_pipe_on_stdin_is_not_waited_for(bare) -> None:  # type: ignore[no-untyped-def]
+def test_an_idle_pipe_on_stdin_is_not_waited_for(bare: Program) -> None:
     with subprocess.Popen(
         bare.command("run", "why?"),
         env=bare.environment(),
@@ -110,7 +110,7 @@ def test_an_idle_pipe_on_stdin_is_not_waited_for(bare) -> None:  # type: ignore[
         assert idle.wait(timeout=60) == 8
 
 
-def test_an_internal_error_goes_to_the_log_file(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_an_internal_error_goes_to_the_log_file(program: Program, tmp_path: Path) -> None:
     breaking = (
         "import opsleuth.console.reading as r, opsleuth.cli as c\n"
         "def broken(*_, **__): raise RuntimeError('token=abcd1234efgh5678ijkl \\x1b[31m')\n"
@@ -136,7 +136,7 @@ def test_an_internal_error_goes_to_the_log_file(program, tmp_path: Path) -> None
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_database_lies_in_the_users_data_folder(bare, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_the_database_lies_in_the_users_data_folder(bare: Program, tmp_path: Path) -> None:
     done = bare("show", "-", OPSLEUTH_DB="", XDG_DATA_HOME=str(tmp_path / "data"))
     assert str(tmp_path / "data" / "opsleuth" / "opsleuth.db") in done.stderr
     done = bare("show", "-", OPSLEUTH_DB="", XDG_DATA_HOME="relative")

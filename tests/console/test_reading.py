@@ -8,12 +8,13 @@ import sqlite3
 import subprocess
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
+from stored_runs import DONE, FORK, STOPPED, Program
 
 from opsleuth.console import text as texts
 
-DONE, STOPPED, FORK = "inv-20261129-7k3f", "inv-20261129-2mqd", "inv-20261129-9x2c"
 SCREENS = (
     ["list"],
     ["list", "--tree"],
@@ -36,7 +37,7 @@ def acting(screen: str) -> set[str]:
 
 
 @pytest.mark.parametrize("command", SCREENS, ids=" ".join)
-def test_hostile_text_is_shown_harmless_and_complete(program, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_hostile_text_is_shown_harmless_and_complete(program: Program, command: list[str]) -> None:
     done = program(*command)
     assert (done.returncode, done.stderr) == (0, "")
     assert not acting(done.stdout)
@@ -48,14 +49,14 @@ def test_hostile_text_is_shown_harmless_and_complete(program, command: list[str]
 
 @pytest.mark.parametrize("command", SCREENS[:8], ids=" ".join)
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_older_consoles_get_what_they_can_print(program, command: list[str], encoding: str) -> None:  # type: ignore[no-untyped-def]
+def test_older_consoles_get_what_they_can_print(program: Program, command: list[str], encoding: str) -> None:
     done = program(*command, PYTHONIOENCODING=encoding, COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
-def test_the_list_is_aligned_in_cells(program, columns: str) -> None:  # type: ignore[no-untyped-def]
+def test_the_list_is_aligned_in_cells(program: Program, columns: str) -> None:
     lines = program("list", COLUMNS=columns).stdout.splitlines()
     assert all(texts.width(line) <= int(columns) for line in lines)
     at = texts.width(lines[0].partition("QUESTION")[0])
@@ -64,7 +65,7 @@ def test_the_list_is_aligned_in_cells(program, columns: str) -> None:  # type: i
         assert line[at] != " "
 
 
-def test_list_marks_the_interrupted_run_and_the_fork(program) -> None:  # type: ignore[no-untyped-def]
+def test_list_marks_the_interrupted_run_and_the_fork(program: Program) -> None:
     lines = program("list", "--tree").stdout.splitlines()
     ids = [line.split()[0] if not line.startswith(" └") else f"└{line.split()[1]}" for line in lines[1:4]]
     assert ids == [DONE, STOPPED, f"└{FORK}"]
@@ -72,7 +73,7 @@ def test_list_marks_the_interrupted_run_and_the_fork(program) -> None:  # type: 
     assert lines[4] == f"next: opsleuth resume {FORK}"
 
 
-def test_list_as_json(program) -> None:  # type: ignore[no-untyped-def]
+def test_list_as_json(program: Program) -> None:
     document = json.loads(program("list", "--json").stdout)
     assert [run["id"] for run in document["runs"]] == [FORK, DONE, STOPPED]
     assert document["runs"][2]["status"] == "interrupted"
@@ -81,13 +82,13 @@ def test_list_as_json(program) -> None:  # type: ignore[no-untyped-def]
     assert len(json.loads(program("list", "--json", "--limit", "1").stdout)["runs"]) == 1
 
 
-def test_options_are_accepted_before_and_after_the_command(program) -> None:  # type: ignore[no-untyped-def]
+def test_options_are_accepted_before_and_after_the_command(program: Program) -> None:
     assert program("--json", "show", DONE).stdout == program("show", DONE, "--json").stdout
     assert program("--tz", "UTC", "show", "--tz", "Asia/Tokyo", DONE).stdout.count("JST") > 0
     assert program("show", DONE, OPSLEUTH_TZ="Asia/Tokyo").stdout.count("JST") > 0
 
 
-def test_a_corrupt_row_costs_one_warning(program) -> None:  # type: ignore[no-untyped-def]
+def test_a_corrupt_row_costs_one_warning(program: Program) -> None:
     with sqlite3.connect(program.database) as database:
         database.execute("UPDATE runs SET status = 'gone', cost = 'much' WHERE id = ?", (STOPPED,))
     database.close()
@@ -107,7 +108,7 @@ def test_a_corrupt_row_costs_one_warning(program) -> None:  # type: ignore[no-un
     [["show"], ["log"], ["evidence"], ["report"], ["resume"], ["log", "--follow"], ["log", "--verify"]],
     ids=" ".join,
 )
-def test_an_unknown_or_ambiguous_run_is_not_found(program, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_an_unknown_or_ambiguous_run_is_not_found(program: Program, command: list[str]) -> None:
     before = program.database.read_bytes()
     unknown = program(*command, "inv-20261129-7k3e")
     assert (unknown.returncode, unknown.stdout) == (9, "")
@@ -118,7 +119,7 @@ def test_an_unknown_or_ambiguous_run_is_not_found(program, command: list[str]) -
     assert program.database.read_bytes() == before
 
 
-def test_any_beginning_and_a_dash_name_a_run(program) -> None:  # type: ignore[no-untyped-def]
+def test_any_beginning_and_a_dash_name_a_run(program: Program) -> None:
     assert (
         program("show", "7k").stdout
         == program("show", DONE).stdout
@@ -127,7 +128,7 @@ def test_any_beginning_and_a_dash_name_a_run(program) -> None:  # type: ignore[n
     assert f"run         {FORK}" in program("show", "-").stdout
 
 
-def test_nothing_stored_yet(bare) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_stored_yet(bare: Program) -> None:
     empty = bare("list")
     assert (empty.returncode, empty.stdout) == (0, "")
     assert "opsleuth demo" in empty.stderr
@@ -137,7 +138,7 @@ def test_nothing_stored_yet(bare) -> None:  # type: ignore[no-untyped-def]
     assert not bare.database.parent.exists()
 
 
-def test_a_file_that_is_no_database(bare, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_file_that_is_no_database(bare: Program, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     other.write_text("this is a letter, not a database\n" * 40)
     done = bare("list", "--db", str(other))
@@ -147,7 +148,7 @@ def test_a_file_that_is_no_database(bare, tmp_path: Path) -> None:  # type: igno
     assert "Traceback" not in done.stderr
 
 
-def test_the_log_is_what_is_stored(program) -> None:  # type: ignore[no-untyped-def]
+def test_the_log_is_what_is_stored(program: Program) -> None:
     rows = json.loads(program("log", DONE, "--json").stdout)["events"]
     assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
     assert rows[0]["type"] == "run.started"
@@ -159,7 +160,7 @@ def test_the_log_is_what_is_stored(program) -> None:  # type: ignore[no-untyped-
     assert [json.loads(line) for line in followed] == rows
 
 
-def test_a_changed_log_is_found_out(program) -> None:  # type: ignore[no-untyped-def]
+def test_a_changed_log_is_found_out(program: Program) -> None:
     assert program("log", DONE, "--verify").returncode == 0
     with sqlite3.connect(program.database) as database:
         database.execute(
@@ -171,7 +172,7 @@ def test_a_changed_log_is_found_out(program) -> None:  # type: ignore[no-untyped
     assert "line 2" in found.stderr
 
 
-def test_raw_evidence_has_the_stored_hash(program) -> None:  # type: ignore[no-untyped-def]
+def test_raw_evidence_has_the_stored_hash(program: Program) -> None:
     document = json.loads(program("evidence", STOPPED, "E1", "--json").stdout)
     raw = subprocess.run(
         program.command("evidence", STOPPED, "e1", "--raw"),
@@ -187,7 +188,7 @@ def test_raw_evidence_has_the_stored_hash(program) -> None:  # type: ignore[no-u
     assert "E1" in missing.stderr
 
 
-def test_report_forms(program, tmp_path: Path, document) -> None:  # type: ignore[no-untyped-def]
+def test_report_forms(program: Program, tmp_path: Path, document: dict[str, Any]) -> None:
     assert json.loads(program("report", DONE, "--format", "json").stdout) == document
     assert program("report", DONE, "--json").stdout == program("report", DONE, "--format", "json").stdout
     target = tmp_path / "report.md"
@@ -202,7 +203,7 @@ def test_report_forms(program, tmp_path: Path, document) -> None:  # type: ignor
     assert "opsleuth resume" in unfinished.stderr
 
 
-def test_a_report_is_the_same_in_every_zone_of_the_machine(program) -> None:  # type: ignore[no-untyped-def]
+def test_a_report_is_the_same_in_every_zone_of_the_machine(program: Program) -> None:
     assert (
         program("report", DONE, TZ="Asia/Tokyo").stdout
         == program("report", DONE, TZ="America/New_York").stdout
@@ -212,7 +213,7 @@ def test_a_report_is_the_same_in_every_zone_of_the_machine(program) -> None:  # 
 @pytest.mark.parametrize(
     "command", [["list"], ["log", DONE], ["report", DONE, "--format", "json"]], ids=" ".join
 )
-def test_a_closed_pipe_ends_silently(program, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_a_closed_pipe_ends_silently(program: Program, command: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -228,7 +229,7 @@ def test_a_closed_pipe_ends_silently(program, command: list[str]) -> None:  # ty
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_colour_only_where_it_is_wanted(program) -> None:  # type: ignore[no-untyped-def]
+def test_colour_only_where_it_is_wanted(program: Program) -> None:
     ink = re.compile(r"\x1b\[[0-9;]*m")
     assert not ink.search(program("list").stdout)
     colored = program("list", "--color", "always").stdout

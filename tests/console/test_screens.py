@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from stored_runs import HOSTILE
 
 from opsleuth.console import events, report, tables
 from opsleuth.console import text as texts
@@ -99,9 +100,9 @@ def test_a_partial_report_says_what_stopped_it_and_how_to_go_on() -> None:
     assert "No conclusion" in shown
 
 
-def test_data_cannot_make_markup(hostile: str) -> None:
+def test_data_cannot_make_markup() -> None:
     document = {
-        "answer": f"# {hostile} <script> **x** `y` | z\n1. item\n- item",
+        "answer": f"# {HOSTILE} <script> **x** `y` | z\n1. item\n- item",
         "verdict": "answered",
         "run": "r",
     }
