@@ -1,0 +1,155 @@
+"""From findings to suspects: strength, kinds that explain each other, callers behind callees, circles."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opsleuth.analysis.kinds import KINDS
+from opsleuth.analysis.records import AlertFacts, Dependency, Finding, Recording, Span, Suspect
+from opsleuth.analysis.scoring import carries, joined, strengths
+from opsleuth.analysis.suspects import accused, explained, related
+
+NAMES = "abcde"
+
+
+def finding(service: str, kind: str, size: float, detector: str = "d", direction: str = "cause") -> Finding:
+    return Finding(detector, "metrics", service, kind, size, f"{service} {kind}", {}, direction=direction)
+
+
+def calls(*pairs: str, alert: str | None = "a", metric: str | None = None) -> Recording:
+    topology = [Dependency(pair[0], pair[1]) for pair in pairs]
+    return Recording(AlertFacts("", service=alert, metric=metric), Span(0.0, 1.0), topology=topology)
+
+
+def order(suspects: Sequence[Suspect]) -> list[str]:
+    return [suspect.service for suspect in suspects]
+
+
+findings = st.lists(
+    st.builds(
+        finding,
+        st.sampled_from(NAMES),
+        st.sampled_from(KINDS),
+        st.floats(0.0, 1e6),
+        st.sampled_from(["one", "two"]),
+        st.sampled_from(["cause", "victim", "healthy"]),
+    ),
+    max_size=12,
+)
+topologies = st.lists(
+    st.builds("".join, st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES))), max_size=12
+)
+
+
+def test_only_causes_accuse() -> None:
+    suspects = accused(
+        [finding("a", "cpu", 9, direction="victim"), finding("b", "cpu", 9, direction="healthy")], {}
+    )
+    assert suspects == []
+
+
+def test_the_strongest_of_a_detector_counts_fully_the_others_by_their_share() -> None:
+    found = [finding("a", "cpu", 27), finding("b", "cpu", 3)]
+    strength = strengths(found)
+    assert strength[0] == pytest.approx(0.9)
+    assert strength[1] == pytest.approx(0.5 / 9)
+
+
+def test_a_symptom_weighs_less_than_a_named_fault() -> None:
+    found = [finding("a", "latency", 9, "x"), finding("b", "disk", 9, "y")]
+    assert order(accused(found, {})) == ["b", "a"]
+
+
+def test_two_detectors_are_worth_more_than_one_and_one_twice_is_one() -> None:
+    once = joined([(finding("a", "cpu", 9, "x"), 0.5)])
+    twice = joined([(finding("a", "cpu", 9, "x"), 0.5), (finding("a", "cpu", 9, "x"), 0.5)])
+    both = joined([(finding("a", "cpu", 9, "x"), 0.5), (finding("a", "cpu", 9, "y"), 0.5)])
+    assert (once, twice, both) == (0.5, 0.5, 0.75)
+
+
+def test_of_two_kinds_the_one_that_explains_the_other_is_meant() -> None:
+    (suspect,) = accused([finding("a", "cpu", 30, "x"), finding("a", "slow_query", 25, "y")], {})
+    assert suspect.kind == "slow_query"
+    assert [f.kind for f in suspect.findings] == ["slow_query", "cpu"]
+
+
+def test_independent_kinds_on_one_service_are_two_suspects() -> None:
+    suspects = accused([finding("a", "slow_query", 30, "x"), finding("a", "storage_full", 28, "y")], {})
+    assert {suspect.kind for suspect in suspects} == {"slow_query", "storage_full"}
+
+
+def test_a_slow_caller_steps_back_behind_the_callee_that_explains_it() -> None:
+    suspects = accused([finding("a", "latency", 30, "x"), finding("c", "disk", 20, "y")], {})
+    ranked = explained(calls("ab", "bc"), suspects)
+    assert order(ranked) == ["c", "a"]
+    assert ranked[1].explained_by == "c"
+
+
+def test_a_named_fault_of_the_caller_stays_its_own() -> None:
+    suspects = accused([finding("a", "cpu", 30, "x"), finding("b", "latency", 30, "y")], {})
+    assert explained(calls("ab"), suspects)[0].service == "a"
+
+
+def test_a_replica_lags_because_of_its_primary_unless_the_alert_asks_about_the_lag() -> None:
+    suspects = accused([finding("a", "replication_lag", 30, "x"), finding("b", "disk", 30, "y")], {})
+    assert explained(calls("ab"), suspects)[1].explained_by == "b"
+    asked = explained(calls("ab", metric="ReplicaLag"), suspects)
+    assert [suspect.explained_by for suspect in asked] == [None, None]
+
+
+def test_in_a_circle_of_calls_the_strongest_stays() -> None:
+    suspects = accused([finding("a", "latency", 30), finding("b", "latency", 29)], {})
+    ranked = explained(calls("ab", "ba"), suspects)
+    assert (ranked[0].service, ranked[0].explained_by) == ("a", None)
+
+
+def test_what_has_no_calls_in_common_with_the_alert_counts_half() -> None:
+    suspects = accused([finding("d", "cpu", 30, "x"), finding("c", "cpu", 24, "y")], {})
+    recording = calls("ab", "bc", "de", alert="b")
+    halved = {suspect.service: suspect.score for suspect in related(recording, suspects)}
+    full = {suspect.service: suspect.score for suspect in suspects}
+    assert halved == {"d": full["d"] / 2, "c": full["c"]}
+    assert related(calls("ab", alert=None), suspects) == suspects
+
+
+@pytest.mark.parametrize(
+    ("cause", "symptom", "direct", "expected"),
+    [
+        ("latency", "latency", False, True),
+        ("exception", "errors", False, True),
+        ("errors", "exception", False, True),
+        ("latency", "exception", True, False),
+        ("cpu", "latency", False, True),
+        ("disk", "replication_lag", True, True),
+        ("disk", "replication_lag", False, False),
+        ("latency", "cpu", True, False),
+    ],
+)
+def test_what_travels_up_the_calls(cause: str, symptom: str, direct: bool, expected: bool) -> None:
+    assert carries(cause, symptom, direct=direct) is expected
+
+
+@given(findings, topologies)
+def test_whatever_is_found_the_first_suspect_is_explained_by_nobody(
+    found: list[Finding], pairs: list[str]
+) -> None:
+    ranked = explained(calls(*pairs), accused(found, {}))
+    assert all(0.0 < suspect.score <= 1.0 for suspect in ranked)
+    assert [s.score for s in ranked] == sorted((s.score for s in ranked), reverse=True)
+    assert not ranked or ranked[0].explained_by is None
+
+
+@given(findings, topologies, st.randoms(use_true_random=False))
+def test_the_order_of_findings_and_calls_does_not_matter(
+    found: list[Finding], pairs: list[str], source: Random
+) -> None:
+    ranked = explained(calls(*pairs), accused(found, {}))
+    source.shuffle(found)
+    source.shuffle(pairs)
+    again = explained(calls(*pairs), accused(found, {}))
+    assert [(s.service, s.kind, s.explained_by) for s in ranked] == [
+        (s.service, s.kind, s.explained_by) for s in again
+    ]
