@@ -19,8 +19,8 @@ _KINDS: Mapping[str, str] = {
 # Onsets are known to one sample of the monitor that saw them.
 _SAMPLE_SECONDS = 60.0
 # Size at the onset itself, and the time after which half of it is left: changes that break something mostly do so
-# within the hour, by their first traffic.
-_AT_ONCE = 6.0
+# within the hour, by their first traffic. Alone it is little more than noticeable: most changes break nothing.
+_AT_ONCE = 4.0
 _HALF_SECONDS = 1800.0
 
 

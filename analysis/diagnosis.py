@@ -53,6 +53,9 @@ _PRESSURES: Mapping[str, str] = {
 _DONE = frozenset({"Completed", "Succeeded", "Complete"})
 # The kubelet takes a container back into good standing after ten minutes without a crash.
 STEADY_SECONDS = 600.0
+# The back-off doubles from ten seconds and stays at five minutes from the sixth restart on.
+_DOUBLINGS = 5
+_LONGEST_BACK_OFF = 300.0
 # Restarts from which a container that happens to be up counts as flapping: the first back-off is over by then.
 _FLAPPING = 3
 
@@ -71,6 +74,20 @@ def diagnose(state: Workload) -> tuple[str, float, str] | None:
     texts = [*state.messages, *(c.message for c in state.conditions if c.status == "False")]
     candidates += [(m.kind, m.weight, m.quote) for m in map(wording.read, texts) if m]
     return max(candidates, key=lambda c: c[1]) if candidates else _diagnose_silent(state, status)
+
+
+def began(state: Workload) -> float | None:
+    """When the trouble of a workload began at the latest, as far as its state tells; None if it does not.
+
+    A container that never restarted has been in trouble since it exists, unless it ran before it became unready.
+    One that restarts has done so for at least what the back-off takes.
+    """
+    if state.read_at is None or (not state.restarts and state.status == "Running" and not state.reasons):
+        return None
+    if state.restarts:
+        spent = (state.restarts - _DOUBLINGS) * _LONGEST_BACK_OFF
+        return state.read_at - spent if spent > 0 else None
+    return None if state.age_seconds is None else state.read_at - state.age_seconds
 
 
 def _is_up(state: Workload) -> bool:

@@ -42,10 +42,14 @@ KINDS: tuple[str, ...] = (
 SYMPTOMS = frozenset({"latency", "errors", "exception", "crash", "probe", "dependency", "other"})
 
 _SHOWS_AS: Mapping[str, frozenset[str]] = {
-    "out_of_memory": frozenset({"memory", "crash", "probe", "errors", "exception", "latency", "dependency"}),
-    "image_pull": frozenset({"crash", "deploy", "dns", "permission", "probe"}),
-    "scheduling": frozenset({"deploy", "probe", "crash"}),
-    "quota": frozenset({"scheduling", "deploy", "errors", "exception", "permission"}),
+    # A process that starts again and again warms up again and again.
+    "out_of_memory": frozenset(
+        {"memory", "cpu", "crash", "probe", "errors", "exception", "latency", "dependency"}
+    ),
+    # Where replicas are missing, the rest carry their load.
+    "image_pull": frozenset({"crash", "deploy", "dns", "permission", "probe", "cpu", "errors", "latency"}),
+    "scheduling": frozenset({"deploy", "probe", "crash", "cpu", "errors", "latency"}),
+    "quota": frozenset({"scheduling", "deploy", "errors", "exception", "permission", "cpu", "latency"}),
     "config": frozenset({"crash", "deploy", "exception", "errors", "probe", "dependency"}),
     "deploy": frozenset({"crash", "exception", "errors", "latency", "probe", "dependency"}),
     "certificate": frozenset({"crash", "exception", "errors", "dependency", "probe"}),
@@ -82,8 +86,8 @@ _SHOWS_AS: Mapping[str, frozenset[str]] = {
     "network_delay": frozenset({"latency", "dependency"}),
     "network_loss": frozenset({"latency", "errors", "dependency"}),
     "dependency": frozenset({"crash", "exception", "errors", "latency", "probe"}),
-    "crash": frozenset({"errors", "exception", "latency", "probe", "deploy"}),
-    "probe": frozenset({"crash"}),
+    "crash": frozenset({"errors", "exception", "latency", "probe", "deploy", "cpu", "dependency"}),
+    "probe": frozenset({"crash", "errors", "latency"}),
     "exception": frozenset({"errors", "latency"}),
     "errors": frozenset({"latency"}),
 }

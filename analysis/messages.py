@@ -7,7 +7,7 @@ and the speaker its victim.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -18,7 +18,7 @@ from opsleuth.analysis.records import Finding, LogLine, Recording
 from opsleuth.analysis.wording import Meaning
 
 # Kinds whose message is about the far side, not about who logs it.
-_ABOUT_TARGET = frozenset({"dependency", "connections", "latency", "network_loss"})
+_ABOUT_TARGET = frozenset({"dependency", "connections", "latency", "network_loss", "certificate"})
 # Kinds that a platform service (kubelet, scheduler, a controller) reports about a workload that it names.
 _ABOUT_WORKLOAD = frozenset(
     {"crash", "image_pull", "scheduling", "out_of_memory", "probe", "quota", "config"}
@@ -35,14 +35,14 @@ class Talk:
     meanings: Counter[Meaning] = field(default_factory=Counter)
     targets: Counter[str] = field(default_factory=Counter)
 
-    def add(self, line: LogLine, meaning: Meaning, onset: float | None) -> None:
+    def add(self, line: LogLine, meaning: Meaning, onset: float | None, target: str | None) -> None:
         self.count += 1
         if line.time is not None:
             self.first = line.time if self.first is None else min(self.first, line.time)
             self.early += onset is not None and line.time < onset
         self.meanings[meaning] += 1
-        if meaning.target:
-            self.targets[meaning.target] += 1
+        if target:
+            self.targets[target] += 1
 
     def plainest(self) -> Meaning:
         """The weightiest meaning, of these the most frequent, of these the first by its words."""
@@ -61,13 +61,13 @@ def find(recording: Recording) -> list[Finding]:
     usual = {key: talk.count for key, talk in read(recording.logs_baseline or (), known, None).items()}
     spoken = Counter(line.service for line in lines)
     before = Counter(line.service for line in recording.logs_baseline or ())
-    findings = slow_calls.find(lines)
+    findings = slow_calls.find(lines, recording.logs_baseline or ())
     for (service, kind), talk in talks.items():
         expected = _expected(talk, usual.get((service, kind), 0), spoken[service], before[service], recording)
         excess = talk.count - expected
         # Counts of independent events scatter by their square root; two of them is beyond chance.
         if excess > 2.0 * math.sqrt(expected):
-            findings += _findings(service, kind, talk, excess, known)
+            findings += _findings(service, kind, talk, excess)
     return sorted(findings, key=lambda f: (-f.size, f.service, f.kind, f.direction, f.text))
 
 
@@ -77,7 +77,8 @@ def read(lines: Iterable[LogLine], known: Owners, onset: float | None) -> dict[t
     for line in lines:
         meaning = _read(line.message)
         if meaning is not None:
-            talks[_subject(line, meaning, known), meaning.kind].add(line, meaning, onset)
+            subject = _subject(line, meaning, known)
+            talks[subject, meaning.kind].add(line, meaning, onset, _target(line, meaning, known, subject))
     return dict(talks)
 
 
@@ -95,6 +96,15 @@ def _subject(line: LogLine, meaning: Meaning, known: Owners) -> str:
     return about if about and about in known.names else line.service
 
 
+def _target(line: LogLine, meaning: Meaning, known: Owners, subject: str) -> str | None:
+    """The other known service that the message is about: by host name (or its first label), or by being named."""
+    if meaning.kind not in _ABOUT_TARGET:
+        return None
+    host = meaning.target or ""
+    names = (host, host.partition(".")[0], known.mentioned(line.message.replace(subject, "")))
+    return next((name for name in names if name in known.names and name != subject), None)
+
+
 def _expected(talk: Talk, usual: int, spoken: int, before: int, recording: Recording) -> float:
     """How many such lines the usual talk of the service would bring, from the baseline and from before the onset."""
     by_baseline = usual / before * spoken if before else 0.0
@@ -105,12 +115,12 @@ def _expected(talk: Talk, usual: int, spoken: int, before: int, recording: Recor
     return max(by_baseline, by_history)
 
 
-def _findings(service: str, kind: str, talk: Talk, excess: float, known: Owners) -> list[Finding]:
+def _findings(service: str, kind: str, talk: Talk, excess: float) -> list[Finding]:
     meaning = talk.plainest()
     size = meaning.weight * (1.0 + math.log10(max(excess, 1.0)))
     figures = {"lines": talk.count, "excess": round(excess, 1), "message": meaning.quote}
     text = f'{talk.count} log lines of {service} say this or the like: "{meaning.quote}"'
-    target = _known_target(service, talk.targets, known) if kind in _ABOUT_TARGET else None
+    target = min(talk.targets, key=lambda name: (-talk.targets[name], name), default=None)
     suffers = target is not None or meaning.weight <= SHOWS
     said = Finding(
         detector="messages",
@@ -136,10 +146,3 @@ def _findings(service: str, kind: str, talk: Talk, excess: float, known: Owners)
         onset=talk.first,
     )
     return [said, blamed]
-
-
-def _known_target(service: str, targets: Mapping[str, int], known: Owners) -> str | None:
-    """The known service that the messages name most often, by its name or the first label of its host name."""
-    named = {host: host if host in known.names else host.partition(".")[0] for host in targets}
-    candidates: Sequence[str] = [h for h, name in named.items() if name in known.names and name != service]
-    return named[max(candidates, key=lambda host: (targets[host], host))] if candidates else None

@@ -154,7 +154,7 @@ _NAMES_AND_RIGHTS = (
         "auth|password|credential|token|denied|forbidden|eacces|eperm|api key",
         r"(password )?authentication failed|invalid (credentials|password|api key|token)|token (has |is )?expired",
         r"not authorized|unauthorized(operation|exception)?\b|unauthenticated\b|\bnoauth\b",
-        r"permission denied|access ?denied\w*|\beacces\b|\beperm\b|\bis forbidden\b|\b403 forbidden",
+        r"permission ?denied|access ?denied\w*|\beacces\b|\beperm\b|\bis forbidden\b|\b403 forbidden",
     ),
 )
 
@@ -180,7 +180,7 @@ _SETTINGS = (
         NAMES_CAUSE,
         "executable|exec format|address already|no matches for kind|immutable|keyerror",
         r"executable file not found|exec format error|address already in use|no matches for kind|field is immutable",
-        r"keyerror: ['\"][A-Z][A-Z0-9_]{2,}['\"]",
+        r"keyerror: ['\"](?-i:[A-Z][A-Z0-9_]{2,})['\"]",
     ),
 )
 
@@ -205,14 +205,16 @@ _DATABASES = (
     _rule(
         "slow_query",
         NAMES_CAUSE,
-        "quer|statement",
+        "quer|statement|duration",
+        r"\bduration: [\d.]+ ms\b.{0,20}\b(statement|execute|parse|bind)",
         r"\bslow quer(y|ies)\b|due to statement timeout|maximum (statement )?execution time exceeded",
         r"(query|statement) (execution )?(time ?out|timed out|was interrupted)",
     ),
     _rule(
         "replication_lag",
         NAMES_CAUSE,
-        "replica|standby|wal segment",
+        "replica|standby|wal segment|conflict with recovery",
+        r"due to conflict with recovery",
         r"replica(tion)? lag\b|replication (on .{0,40} )?(has |was |is )(been )?(stopped|terminated|broken|halted)",
         r"(replica|standby) (is |has )?(fall\w* |fell )?(significantly )?behind",
         r"wal segment \S+ has already been removed",

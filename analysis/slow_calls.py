@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from opsleuth.analysis.records import Finding, LogLine
@@ -16,6 +16,7 @@ _POSTGRES = re.compile(r"\bduration: (\d+(?:\.\d+)?) (ms)\b.{0,20}\b(?:statement
 _HINTS = ("took", " in ", "after", "duration", "elapsed", "time")
 # A call that a person waits for loses them after a second (Nielsen); no healthy index lookup comes near it.
 SLOW_SECONDS = 1.0
+TWICE = 2.0
 
 
 def seconds(message: str) -> float | None:
@@ -28,24 +29,36 @@ def seconds(message: str) -> float | None:
     return float(found[1]) / (1000.0 if found[2].lower().startswith("m") else 1.0)
 
 
-def find(lines: Iterable[LogLine]) -> list[Finding]:
-    """One finding for each service at whose database calls the median takes a second or more; size in seconds."""
-    durations: dict[str, list[float]] = defaultdict(list)
-    first: dict[str, float] = {}
+def find(lines: Iterable[LogLine], baseline: Iterable[LogLine] = ()) -> list[Finding]:
+    """One finding for each service whose median database call takes a second or more, and twice the usual time.
+
+    Size in seconds.
+    """
+    durations, usual = _durations(lines), _durations(baseline)
+    slow = {
+        service: calls
+        for service, calls in durations.items()
+        if _median(calls) >= max(SLOW_SECONDS, TWICE * _median(usual.get(service, ())))
+    }
+    return [_finding(service, calls) for service, calls in sorted(slow.items())]
+
+
+def _durations(lines: Iterable[LogLine]) -> dict[str, list[tuple[float, float | None]]]:
+    """The logged database calls of each service as (seconds, time of the line)."""
+    durations: dict[str, list[tuple[float, float | None]]] = defaultdict(list)
     for line in lines:
-        if (duration := seconds(line.message)) is None:
-            continue
-        durations[line.service].append(duration)
-        if line.time is not None and duration >= SLOW_SECONDS:
-            first[line.service] = min(line.time, first.get(line.service, line.time))
-    return [
-        _finding(service, found, first.get(service))
-        for service, found in sorted(durations.items())
-        if median(found) >= SLOW_SECONDS
-    ]
+        if (duration := seconds(line.message)) is not None:
+            durations[line.service].append((duration, line.time))
+    return dict(durations)
 
 
-def _finding(service: str, durations: list[float], onset: float | None) -> Finding:
+def _median(calls: Sequence[tuple[float, float | None]]) -> float:
+    return median(duration for duration, _ in calls) if calls else 0.0
+
+
+def _finding(service: str, calls: Sequence[tuple[float, float | None]]) -> Finding:
+    durations = [duration for duration, _ in calls]
+    times = [time for duration, time in calls if time is not None and duration >= SLOW_SECONDS]
     slow = sum(duration >= SLOW_SECONDS for duration in durations)
     middle, low, high = round(median(durations), 2), min(durations), max(durations)
     return Finding(
@@ -67,5 +80,5 @@ def _finding(service: str, durations: list[float], onset: float | None) -> Findi
             "high": high,
             "unit": "s",
         },
-        onset=onset,
+        onset=min(times, default=None),
     )

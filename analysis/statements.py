@@ -2,11 +2,14 @@
 
 Load is counted in average active sessions: how many sessions, at any moment, were busy with the statement
 (Little's law: load = calls per second x seconds per call, which also gives one of the three from the others).
+Where a database was read before the onset, a statement is held against its own past; else it is judged as it is.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
 
 from opsleuth.analysis.records import Finding, Recording, StatementLoad
 
@@ -16,52 +19,39 @@ ONE_SESSION = 1.0
 SLOW_MS = 100.0
 # A device in good health answers a write, a free lock is granted, well within this.
 WAIT_MS = 10.0
-# A statement that became twice as slow, or as frequent, has changed beyond the drift of a working day.
-DOUBLED = 2.0
+# Against its past: half as much again is beyond the drift of a working day, and three spreads beyond its own.
+GROWN = 1.5
+SPREADS = 3.0
+# The least spread that a mean over some minutes has.
+LEAST_SPREAD = 0.1
+# Size of extra load that equals all the load the database usually has; a third of that is just noticeable.
+DOUBLE_LOAD = 10.0
 
+# The first class that has a part in the wait event's name: names nest (`Lock:`, `LWLock:`, `IO:WALWrite`).
 _WAITS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("idle", ("client:", "clientread", "activity:", "timeout:", "idle", "sql*net")),
     (
         "disk",
-        (
-            "wal",
-            "bufferm",
-            "buffercontent",
-            "buffer_mapping",
-            "buffer_content",
-            "log file sync",
-            "writelog",
-            "redo",
-        ),
+        ("wal", "bufferm", "buffercontent", "buffer_mapping", "buffer_content", "log file sync", "writelog"),
     ),
-    (
-        "locks",
-        (
-            "lock:",
-            "lck_",
-            "enq:",
-            "/lock/",
-            "row lock",
-            "lock_manager",
-            "lockmanager",
-            "bufferpin",
-            "metadata lock",
-        ),
-    ),
+    ("locks", ("lock:", "lck_", "enq:", "/lock/", "row lock", "lock_manager", "lockmanager", "bufferpin")),
     ("work", ("cpu", "read", "ipc:", "sorting", "executing", "sending data")),
     ("disk", ("write", "sync", "extend", "flush", "truncate", "checkpoint", "io:", "/io/")),
 )
 
+Key = tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One statement at one time: `sessions` busy with it, `mean_ms` per call, sessions by what they wait for.
+    """One statement at one time: `sessions` busy with it, `mean_ms` per call, sessions by class of wait.
 
     None where the row does not say and nothing follows from Little's law.
     """
 
     database: str
     statement: str
+    time: float | None
     sessions: float | None
     mean_ms: float | None
     per_second: float | None
@@ -70,25 +60,25 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A statement that matters: why (`kind`), with how many sessions, and in which words."""
+    """A statement that matters: why (`kind`), how much (`size`), in which words, by which figures."""
 
     load: Load
     kind: str
-    sessions: float
+    size: float
     because: str
     figures: Mapping[str, float]
 
 
 def find(recording: Recording) -> list[Finding]:
-    """One finding for each database and kind, on its heaviest statement; `size` in average active sessions."""
-    earlier, later = _split(recording)
-    groups: dict[tuple[str, str], list[Judged]] = defaultdict(list)
-    for key, load in later.items():
-        judged = (
-            _compare(earlier[key], load)
-            if key in earlier
-            else _judge(load, fresh=_known(earlier, load.database))
-        )
+    """One finding for each database and kind, on its heaviest statement.
+
+    `size` is average active sessions, or ten times the share by which a statement adds to the usual load.
+    """
+    earlier, now = _split(_readings(recording.statements or ()), recording.alert.onset)
+    groups: dict[Key, list[Judged]] = defaultdict(list)
+    for key, load in now.items():
+        past = {other: loads for other, loads in earlier.items() if other[0] == load.database}
+        judged = _compare(past.get(key, ()), load, _usual(past)) if past else _judge(load)
         if judged is not None:
             groups[load.database, judged.kind].append(judged)
     findings = [_finding(kind, group) for (_, kind), group in groups.items()]
@@ -113,110 +103,135 @@ def load_of(row: StatementLoad) -> Load:
     waits: dict[str, float] = defaultdict(float)
     for name, value in row.waits.items():
         waits[wait_class(name)] += value
-    return Load(row.database, row.statement, sessions, mean, rate, dict(waits))
+    return Load(row.database, row.statement, row.time, sessions, mean, rate, dict(waits))
 
 
-def _split(recording: Recording) -> tuple[dict[tuple[str, str], Load], dict[tuple[str, str], Load]]:
-    """The last row of each statement before the onset, and the last one at all if it is not the same."""
-    onset = recording.alert.onset
-    rows = sorted(recording.statements or (), key=lambda row: row.time or 0.0)
-    earlier: dict[tuple[str, str], StatementLoad] = {}
-    later: dict[tuple[str, str], StatementLoad] = {}
-    for row in rows:
-        key = row.database, row.statement
-        before = onset is not None and row.time is not None and row.time < onset
-        (earlier if before else later)[key] = row
-    now = {key: _since(earlier.get(key), row) for key, row in (later or earlier).items()}
-    return {key: load_of(row) for key, row in earlier.items()} if later else {}, now
+def _readings(rows: Iterable[StatementLoad]) -> dict[Key, list[Load]]:
+    """The loads of each statement in order of time; running totals become the load between two readings."""
+    by_key: dict[Key, list[StatementLoad]] = defaultdict(list)
+    for row in sorted(rows, key=lambda r: (r.time or 0.0, r.calls or 0.0)):
+        by_key[row.database, row.statement].append(row)
+    return {key: _loads(group) for key, group in by_key.items()}
 
 
-def _since(earlier: StatementLoad | None, row: StatementLoad) -> Load:
-    """The load between two readings where both are running totals, else that of the reading itself."""
-    if earlier is None or earlier.time is None or row.time is None or row.load is not None:
-        return load_of(row)
-    if None in (earlier.calls, row.calls, earlier.total_ms, row.total_ms) or row.time <= earlier.time:
-        return load_of(row)
+def _loads(rows: Sequence[StatementLoad]) -> list[Load]:
+    if len(rows) > 1 and all(row.load is None and row.calls_per_sec is None for row in rows):
+        return [_between(before, row) for before, row in pairwise(rows)]
+    return [load_of(row) for row in rows]
+
+
+def _between(before: StatementLoad, row: StatementLoad) -> Load:
     calls, total = (
-        (row.calls or 0.0) - (earlier.calls or 0.0),
-        (row.total_ms or 0.0) - (earlier.total_ms or 0.0),
+        (row.calls or 0.0) - (before.calls or 0.0),
+        (row.total_ms or 0.0) - (before.total_ms or 0.0),
     )
-    if calls <= 0 or total < 0:
+    seconds = (row.time or 0.0) - (before.time or 0.0)
+    if calls <= 0 or total < 0 or seconds <= 0:  # the counters were reset, or nothing ran
         return load_of(row)
-    elapsed = row.time - earlier.time
-    return Load(row.database, row.statement, total / 1000.0 / elapsed, total / calls, calls / elapsed, {})
+    return replace(
+        load_of(row), sessions=total / 1000.0 / seconds, mean_ms=total / calls, per_second=calls / seconds
+    )
 
 
-def _known(earlier: Mapping[tuple[str, str], Load], database: str) -> bool:
-    return any(name == database for name, _ in earlier)
+def _split(
+    readings: Mapping[Key, Sequence[Load]], onset: float | None
+) -> tuple[dict[Key, list[Load]], dict[Key, Load]]:
+    """The readings before the onset, and the last one of each statement from then on (or at all, if there is none)."""
+    earlier, later = {}, {}
+    for key, loads in readings.items():
+        before = [load for load in loads if onset is not None and load.time is not None and load.time < onset]
+        if before:
+            earlier[key] = before
+        if len(before) < len(loads):
+            later[key] = loads[-1]
+    return (earlier, later) if later else ({}, {key: loads[-1] for key, loads in earlier.items()})
 
 
-def _judge(load: Load, *, fresh: bool) -> Judged | None:
+def _usual(past: Mapping[Key, Sequence[Load]]) -> float:
+    """The load that all statements of a database usually make together, in sessions."""
+    return sum(_middle(load.sessions for load in loads) for loads in past.values())
+
+
+def _middle(values: Iterable[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return median(known) if known else 0.0
+
+
+def _judge(load: Load) -> Judged | None:
     """A statement by itself: heavy, and slow for its own work, or held up by locks or the device."""
     if load.sessions is None or load.sessions < ONE_SESSION:
         return None
     held = {kind: load.waits.get(kind, 0.0) for kind in ("disk", "locks")}
     kind = max(held, key=lambda k: (held[k], k))
     work = load.sessions - sum(held.values()) - load.waits.get("idle", 0.0)
-    new = " and was not there before the onset" if fresh else ""
     if held[kind] >= max(ONE_SESSION, work) and _per_call(load, held[kind], WAIT_MS):
         what = "locks" if kind == "locks" else "writes and their log"
-        return Judged(load, kind, held[kind], f"waits for {what}{new}", {"waiting": held[kind]})
+        return Judged(load, kind, held[kind], f"waits for {what}", {"waiting": held[kind]})
     if work >= ONE_SESSION and _per_call(load, work, SLOW_MS):
-        return Judged(load, "slow_query", work, f"is slow by its own work{new}", {"working": work})
+        return Judged(load, "slow_query", work, "is slow by its own work", {"working": work})
     return None
 
 
 def _per_call(load: Load, sessions: float, limit_ms: float) -> bool:
-    """Whether `sessions` of the statement's load come to `limit_ms` or more for each call; a call that never ends does."""
+    """Whether `sessions` come to `limit_ms` or more for each call; calls that never end do."""
     if load.per_second is None:
         return load.mean_ms is None or load.mean_ms >= limit_ms
     return sessions * 1000.0 >= limit_ms * load.per_second
 
 
-def _compare(before: Load, now: Load) -> Judged | None:
-    """A statement against its own past: slower, or called more often, with at least half a session more of load."""
-    if before.sessions is None or now.sessions is None:
-        return _slower(before, now, 0.0)
-    extra = now.sessions - before.sessions
-    if extra < ONE_SESSION / 2 or now.sessions < DOUBLED * before.sessions:
+def _compare(past: Sequence[Load], now: Load, usual: float) -> Judged | None:
+    """A statement against its own past: new, slower, or called more often."""
+    if now.sessions is None or usual <= 0.0:
         return None
-    return _slower(before, now, extra) or _busier(before, now, extra)
+    extra = now.sessions - _middle(load.sessions for load in past)
+    size = DOUBLE_LOAD * extra / usual
+    if size <= SPREADS / 3.0:
+        return None
+    if not past:
+        return Judged(now, _slow_kind(past, now), size, "was not there before the onset", {})
+    for name, kind, unit in (
+        ("mean_ms", _slow_kind(past, now), "ms a call"),
+        ("per_second", "traffic", "calls a second"),
+    ):
+        history = [value for load in past if (value := getattr(load, name)) is not None]
+        value = getattr(now, name)
+        if history and value is not None and _grew(history, value):
+            before = median(history)
+            return Judged(now, kind, size, f"went up from {before:.4g} {unit}", {f"usual {unit}": before})
+    return None
 
 
-def _slower(before: Load, now: Load, extra: float) -> Judged | None:
-    if before.mean_ms is None or now.mean_ms is None or now.mean_ms < max(DOUBLED * before.mean_ms, WAIT_MS):
-        return None
-    held = {
-        kind: now.waits.get(kind, 0.0) - before.waits.get(kind, 0.0) for kind in ("work", "disk", "locks")
+def _grew(history: Sequence[float], value: float) -> bool:
+    middle = median(history)
+    # 1.4826 makes the median of distances comparable to a standard deviation.
+    spread = max(1.4826 * median(abs(v - middle) for v in history), LEAST_SPREAD * middle)
+    return value > GROWN * middle and value > middle + SPREADS * spread
+
+
+def _slow_kind(past: Sequence[Load], now: Load) -> str:
+    """What the time went into that was added: waiting for locks, for the device, or work."""
+    added = {
+        kind: now.waits.get(kind, 0.0) - _middle(load.waits.get(kind, 0.0) for load in past)
+        for kind in ("work", "locks", "disk")
     }
-    leading = max(held, key=lambda k: (held[k], k))
-    kind = leading if leading != "work" and held[leading] > 0.0 else "slow_query"
-    because = f"became slower, {before.mean_ms:.4g} ms a call before"
-    sessions = extra or now.mean_ms / before.mean_ms
-    return Judged(now, kind, sessions, because, {"before_ms": before.mean_ms})
-
-
-def _busier(before: Load, now: Load, extra: float) -> Judged | None:
-    if not before.per_second or now.per_second is None or now.per_second < DOUBLED * before.per_second:
-        return None
-    because = f"is called more often, {before.per_second:.4g} calls a second before"
-    return Judged(now, "traffic", extra, because, {"before_per_second": before.per_second})
+    leading = max(added, key=lambda kind: added[kind])
+    return "slow_query" if leading == "work" or added[leading] <= 0.0 else leading
 
 
 def _finding(kind: str, group: Sequence[Judged]) -> Finding:
-    worst = max(group, key=lambda j: (j.sessions, j.load.statement))
+    worst = max(group, key=lambda judged: (judged.size, judged.load.statement))
     load = worst.load
     shown = {"sessions": load.sessions, "ms a call": load.mean_ms, "calls a second": load.per_second}
-    told = ", ".join(f"{value:.4g} {name}" for name, value in shown.items() if value is not None)
-    figures = {name.replace(" ", "_"): value for name, value in shown.items() if value is not None}
+    known = {name: value for name, value in shown.items() if value is not None}
+    told = ", ".join(f"{value:.4g} {name}" for name, value in known.items())
     return Finding(
         detector="statements",
         signal="statements",
         service=load.database,
         kind=kind,
-        size=sum(judged.sessions for judged in group),
+        size=sum(judged.size for judged in group),
         text=f'On {load.database} the statement "{shortened(load.statement)}" {worst.because}: {told}.',
-        figures={**figures, **worst.figures, "statement": load.statement, "statements": len(group)},
+        figures={**known, **worst.figures, "statement": load.statement, "statements": len(group)},
     )
 
 

@@ -73,7 +73,7 @@ def test_a_statement_that_became_slower_than_itself() -> None:
     before = at(ONSET - 60, calls_per_sec=40.0, mean_ms=5.0)
     after = at(END, calls_per_sec=40.0, mean_ms=900.0)
     found = statements.find(recording(statements=[before, after]))
-    assert [(f.kind, f.figures["before_ms"]) for f in found] == [("slow_query", 5.0)]
+    assert [(f.kind, f.figures["usual ms a call"]) for f in found] == [("slow_query", 5.0)]
 
 
 def test_a_statement_that_is_called_more_often() -> None:
