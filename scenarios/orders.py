@@ -6,7 +6,7 @@ payments an hour earlier and a flag of the web shop have nothing to do with it.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +17,7 @@ QUESTION = "The orders API became slow in the last half hour: find the cause and
 START, RELEASE, ONSET = (epoch(f"2026-03-03T{t}Z") for t in ("13:00:00", "13:58:20", "14:01:00"))
 FIRED, END = (epoch(f"2026-03-03T{t}Z") for t in ("14:12:00", "14:30:00"))
 STEP = 60
+BAD_VERSION, GOOD_VERSION = "2.14.0", "2.13.4"
 CALLS = (
     ("web", "gateway"),
     ("gateway", "orders-api"),
@@ -38,7 +39,7 @@ KEY: Mapping[str, Any] = {
 }
 
 # service -> metric -> (value before, value after, unit, relative noise); the same number twice means: flat.
-_USUAL: Mapping[str, Mapping[str, tuple[float, float, str, float]]] = {
+PROFILE: Mapping[str, Mapping[str, tuple[float, float, str, float]]] = {
     "web": {
         "latency_p50": (95, 610, "ms", 0.05),
         "latency_p95": (210, 1950, "ms", 0.08),
@@ -108,7 +109,7 @@ NEW_STATEMENT = (
     "WHERE lower(customer_email) = lower($1) AND status = $2 ORDER BY created_at DESC LIMIT $3"
 )
 # statement, calls a second, mean ms: those that go on as before.
-_STEADY = (
+STEADY = (
     ("SELECT id, sku, quantity, price_cents FROM order_items WHERE order_id = $1", 61.0, 1.1),
     (
         "INSERT INTO orders (id, customer_email, status, total_cents, created_at) VALUES ($1, $2, $3, $4, now())",
@@ -118,7 +119,7 @@ _STEADY = (
     ("UPDATE orders SET status = $1, updated_at = now() WHERE id = $2", 6.9, 1.8),
     ("SELECT count(*) FROM orders WHERE created_at > now() - interval '1 day'", 0.03, 210.0),
 )
-_DIFF = """\
+DIFF = """\
 --- a/src/main/java/shop/orders/OrderRepository.java
 +++ b/src/main/java/shop/orders/OrderRepository.java
 @@ -48,7 +48,8 @@ public class OrderRepository {
@@ -171,48 +172,57 @@ def _incident() -> dict[str, Any]:
         },
         "alert_start_utc": utc(FIRED - 600),
         "window": {"start": utc(START), "end": utc(END), "step_seconds": STEP},
-        "services": list(_USUAL),
+        "services": list(PROFILE),
     }
 
 
 def _metrics(case: CaseFolder, random: Random) -> None:
     for step in range(int((END - START) / STEP) + 1):
         moment = START + step * STEP
-        wave = 1 + 0.03 * math.sin(step / 14)
-        for service, metrics in _USUAL.items():
-            for metric, (before, after, unit, noise) in metrics.items():
-                value = before + (after - before) * _progress(moment)
-                if metric == "requests":
-                    value *= wave
-                value *= math.exp(random.gauss(0, noise))
-                sample = {"timestamp": utc(moment), "service": service, "metric": metric}
-                case.add("metrics.csv", **sample, value=figure(value), unit=unit)
+        for row in metric_rows(random, moment, rolled_out(moment - ONSET)):
+            case.add("metrics.csv", **row)
 
 
-def _progress(moment: float) -> float:
-    """The share of the new version among the pods: it replaces them one by one over three minutes."""
-    return min(1.0, max(0.0, (moment - ONSET + STEP) / 180))
+def metric_rows(random: Random, moment: float, share: float) -> Iterator[dict[str, Any]]:
+    """All samples of one moment, where `share` (0 to 1) of the pods run the bad release."""
+    wave = 1 + 0.03 * math.sin(moment / (14 * STEP))
+    for service, metrics in PROFILE.items():
+        for metric, (before, after, unit, noise) in metrics.items():
+            value = (before + (after - before) * share) * (wave if metric == "requests" else 1)
+            value *= math.exp(random.gauss(0, noise))
+            sample = {"timestamp": utc(moment), "service": service, "metric": metric}
+            yield {**sample, "value": figure(value), "unit": unit}
+
+
+def rolled_out(seconds: float) -> float:
+    """The share of the new version among the pods so long after the onset: it takes three minutes."""
+    return min(1.0, max(0.0, (seconds + STEP) / 180))
 
 
 def _statements(case: CaseFolder, random: Random) -> None:
-    interval = 900
     for captured in (epoch(f"2026-03-03T{t}:00Z") for t in ("13:15", "13:30", "13:45", "14:15", "14:30")):
-        lookup = (OLD_STATEMENT, 22.0, 4.2) if captured < ONSET else (NEW_STATEMENT, 20.6, 903.0)
-        for statement, rate, mean in (lookup, *_STEADY):
-            calls = round(rate * interval * math.exp(random.gauss(0, 0.03)))
-            mean_ms = mean * math.exp(random.gauss(0, 0.03))
-            case.add(
-                "statements.jsonl",
-                captured_at=utc(captured),
-                database="orders-db",
-                statement=statement,
-                calls=calls,
-                calls_per_sec=figure(calls / interval),
-                mean_ms=figure(mean_ms),
-                total_ms=figure(calls * mean_ms),
-                waits=_waits(statement, calls * mean_ms / interval / 1000),
-                rows=calls * 3,
-            )
+        for row in statement_rows(random, captured, bad=captured > ONSET):
+            case.add("statements.jsonl", **row)
+
+
+def statement_rows(random: Random, captured: float, *, bad: bool) -> Iterator[dict[str, Any]]:
+    """The load of all statements in the 15 minutes before `captured`, with the bad release or the one before."""
+    interval = 900
+    lookup = (NEW_STATEMENT, 20.6, 903.0) if bad else (OLD_STATEMENT, 22.0, 4.2)
+    for statement, rate, mean in (lookup, *STEADY):
+        calls = round(rate * interval * math.exp(random.gauss(0, 0.03)))
+        mean_ms = mean * math.exp(random.gauss(0, 0.03))
+        yield {
+            "captured_at": utc(captured),
+            "database": "orders-db",
+            "statement": statement,
+            "calls": calls,
+            "calls_per_sec": figure(calls / interval),
+            "mean_ms": figure(mean_ms),
+            "total_ms": figure(calls * mean_ms),
+            "waits": _waits(statement, calls * mean_ms / interval / 1000),
+            "rows": calls * 3,
+        }
 
 
 def _waits(statement: str, sessions: float) -> dict[str, float | int]:
@@ -222,74 +232,73 @@ def _waits(statement: str, sessions: float) -> dict[str, float | int]:
 
 
 def _changes(case: CaseFolder) -> None:
-    case.add(
-        "changes.jsonl",
-        timestamp="2026-03-03T13:04:10Z",
-        service="payments",
-        kind="deploy",
-        version="5.2.1",
-        author="m.okafor",
-        summary="payments 5.2.1: newer TLS library, no change of behaviour",
-        diff="-  bcprov-jdk18on: 1.79\n+  bcprov-jdk18on: 1.80\n",
-    )
-    case.add(
-        "changes.jsonl",
-        timestamp="2026-03-03T13:41:00Z",
-        service="web",
-        kind="flag",
-        author="s.lindqvist",
-        summary="flag spring-banner: on for 100% of visitors (was 50%)",
-    )
-    case.add(
-        "changes.jsonl",
-        timestamp=utc(RELEASE),
-        service="orders-api",
-        kind="deploy",
-        version="2.14.0",
-        author="r.tanaka",
-        summary="orders-api 2.14.0 (from 2.13.4): find a customer's orders whatever the case of the e-mail address",
-        diff=_DIFF,
-    )
+    for row in change_rows(RELEASE):
+        case.add("changes.jsonl", **row)
+
+
+def change_rows(release: float) -> tuple[dict[str, Any], ...]:
+    """What people changed, where the bad release came at `release`: two changes before it did no harm."""
+    payments = {
+        "timestamp": utc(release - 3250),
+        "service": "payments",
+        "kind": "deploy",
+        "version": "5.2.1",
+        "author": "m.okafor",
+        "summary": "payments 5.2.1: newer TLS library, no change of behaviour",
+        "diff": "-  bcprov-jdk18on: 1.79\n+  bcprov-jdk18on: 1.80\n",
+    }
+    banner = {
+        "timestamp": utc(release - 1040),
+        "service": "web",
+        "kind": "flag",
+        "author": "s.lindqvist",
+        "summary": "flag spring-banner: on for 100% of visitors (was 50%)",
+    }
+    orders = {
+        "timestamp": utc(release),
+        "service": "orders-api",
+        "kind": "deploy",
+        "version": BAD_VERSION,
+        "author": "r.tanaka",
+        "summary": f"orders-api {BAD_VERSION} (from {GOOD_VERSION}): find orders whatever the case of the e-mail address",
+        "diff": DIFF,
+    }
+    return payments, banner, orders
 
 
 def _logs(case: CaseFolder, random: Random) -> None:
     for step in range(int((END - START) / STEP)):
         moment = START + step * STEP
-        _usual_lines(case, random, moment)
-        if moment >= ONSET:
-            _slow_lines(case, random, moment)
+        for row in log_rows(random, moment, bad=moment >= ONSET):
+            case.add("logs.jsonl", **row)
 
 
-def _usual_lines(case: CaseFolder, random: Random, moment: float) -> None:
-    order = random.randrange(7_000_000, 8_000_000)
-    took = 40 if moment < ONSET else 900
+def log_rows(random: Random, moment: float, *, bad: bool) -> Iterator[dict[str, Any]]:
+    """The lines of the minute that begins at `moment`, with the bad release or the one before."""
+    order, took = random.randrange(7_000_000, 8_000_000), 900 if bad else 40
     for service, message in (
         ("gateway", f"GET /v1/orders 200 {random.randrange(took, 2 * took)}ms"),
         ("orders-api", f"order {order} placed, {random.randrange(1, 9)} items"),
         ("payments", f"payment for order {order} authorised"),
         ("inventory", f"reserved {random.randrange(1, 9)} items for order {order}"),
     ):
-        _line(case, random, moment, service, "INFO", message)
+        yield _line(random, moment, service, "INFO", message)
+    if bad:
+        yield from _slow_lines(random, moment)
 
 
-def _slow_lines(case: CaseFolder, random: Random, moment: float) -> None:
+def _slow_lines(random: Random, moment: float) -> Iterator[dict[str, Any]]:
     took = random.randrange(700, 1900)
     slow = f"slow query ({took} ms, threshold 500 ms) in OrderRepository.findOpenOrders: {NEW_STATEMENT}"
-    _line(case, random, moment, "orders-api", "WARN", slow)
-    _line(
-        case,
-        random,
-        moment,
-        "orders-db",
-        "LOG",
-        f"duration: {took}.{random.randrange(1000):03} ms  execute <unnamed>: {NEW_STATEMENT}",
-    )
+    yield _line(random, moment, "orders-api", "WARN", slow)
+    logged = f"duration: {took}.{random.randrange(1000):03} ms  execute <unnamed>: {NEW_STATEMENT}"
+    yield _line(random, moment, "orders-db", "LOG", logged)
     if random.random() < 0.25:
         text = "upstream orders-api timed out after 3000 ms: GET /v1/orders answered 504"
-        _line(case, random, moment, "gateway", "ERROR", text)
+        yield _line(random, moment, "gateway", "ERROR", text)
 
 
-def _line(case: CaseFolder, random: Random, moment: float, service: str, level: str, message: str) -> None:
+def _line(random: Random, moment: float, service: str, level: str, message: str) -> dict[str, Any]:
     when = utc(moment + random.randrange(60_000) / 1000)
     pod = f"{service}-{random.choice('abc')}"
-    case.add("logs.jsonl", timestamp=when, service=service, pod=pod, level=level, message=message)
+    return {"timestamp": when, "service": service, "pod": pod, "level": level, "message": message}

@@ -1,0 +1,206 @@
+"""The HTTP face of the control plane."""
+
+import json
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from opsleuth.scenarios.case_folder import epoch
+from opsleuth.scenarios.plane import signals
+from opsleuth.scenarios.plane.engine import Answer, Engine, Request
+from opsleuth.scenarios.plane.state import PlaneError
+
+MAX_BODY_BYTES = 64 * 1024
+DAY = 86_400.0
+Query = Mapping[str, str]
+
+
+class PlaneServer(ThreadingHTTPServer):
+    """Serves one engine on loopback. `stopping` wakes requests that are never answered."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def __init__(self, port: int, engine: Engine) -> None:
+        super().__init__(("127.0.0.1", port), PlaneHandler)
+        self.engine = engine
+        self.stopping = Event()
+
+    def stop(self) -> None:
+        """Let go of everything that waits."""
+        self.stopping.set()
+        self.engine.stop()
+        self.server_close()
+
+
+class PlaneHandler(BaseHTTPRequestHandler):
+    """Routes one request; every answer is a JSON document."""
+
+    server: PlaneServer
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._serve(self._get)
+
+    def do_POST(self) -> None:
+        self._serve(self._post)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is written to the terminal: the ledger says what happened."""
+
+    def _serve(self, route: Callable[[], Answer]) -> None:
+        try:
+            answer = route()
+        except PlaneError as error:
+            answer = Answer(error.status, {"error": str(error)})
+        except ValueError as error:
+            answer = Answer(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+        if answer.how == "silence":
+            self.server.stopping.wait()
+        if answer.how in {"reset", "silence"}:
+            self._reset()
+        else:
+            self._send(answer)
+
+    def _get(self) -> Answer:
+        url = urlsplit(self.path)
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        first, *rest = url.path.strip("/").split("/")
+        read = _READS.get(first)
+        if read is None or len(rest) > 1:
+            known = ", ".join(f"/{name}" for name in _READS)
+            raise PlaneError(HTTPStatus.NOT_FOUND, f"nothing to read at {url.path}; there are {known}")
+        engine = self.server.engine
+        with engine.world.lock:
+            return Answer(HTTPStatus.OK, read(engine, rest[0] if rest else "", query))
+
+    def _post(self) -> Answer:
+        body = self._body()
+        parts = urlsplit(self.path).path.strip("/").split("/")
+        if parts == ["switches"]:
+            return self._switch(body)
+        if len(parts) != 2 or parts[0] != "operations":
+            text = f"nothing to do at {self.path}; POST /operations/NAME or /switches"
+            raise PlaneError(HTTPStatus.NOT_FOUND, text)
+        target, arguments = body.pop("target", ""), body.pop("arguments", {})
+        if body or not isinstance(target, str) or not isinstance(arguments, dict):
+            raise ValueError(
+                "an operation takes a document with target (text) and arguments (an object) only"
+            )
+        headers = (self.headers.get("Idempotency-Key"), self.headers.get("If-Match"))
+        return self.server.engine.submit(Request(parts[1], target, arguments, *headers))
+
+    def _switch(self, body: dict[str, Any]) -> Answer:
+        operation = body.pop("operation", "*")
+        switch = self.server.engine.switches.set(operation, body)
+        return Answer(HTTPStatus.OK, {operation: asdict(switch)})
+
+    def _body(self) -> dict[str, Any]:
+        length = int(self.headers.get("Content-Length") or 0)
+        if not 0 <= length <= MAX_BODY_BYTES:
+            raise PlaneError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{length} bytes; the limit is {MAX_BODY_BYTES}"
+            )
+        body = json.loads(self.rfile.read(length) or b"{}")
+        if not isinstance(body, dict):
+            raise PlaneError(HTTPStatus.BAD_REQUEST, f"the body is {type(body).__name__}; send a JSON object")
+        return body
+
+    def _send(self, answer: Answer) -> None:
+        data = json.dumps(answer.document).encode() + b"\n"
+        self.send_response(answer.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        if "revision" in answer.document:
+            self.send_header("ETag", f'"{answer.document["revision"]}"')
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _reset(self) -> None:
+        """Break the connection so that the client sees a reset, not an orderly end."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
+
+
+def _span(engine: Engine, query: Query, usual: float = 3600) -> tuple[float, float]:
+    """`from` and `to` of a query as times (RFC 3339); by default the `usual` seconds up to now, never the future."""
+    now = engine.now()
+    end = min(now, epoch(query["to"])) if "to" in query else now
+    start = epoch(query["from"]) if "from" in query else end - usual
+    if not 0 <= end - start <= DAY:
+        raise ValueError(
+            f"from={query.get('from')} to={query.get('to')}: give a span of at most a day that has begun"
+        )
+    return start, end
+
+
+def _only(rows: list[dict[str, Any]], query: Query, *columns: str) -> dict[str, Any]:
+    wanted = {column: query[column] for column in columns if column in query}
+    return {"rows": [row for row in rows if all(row.get(c) == value for c, value in wanted.items())]}
+
+
+def _metrics(engine: Engine, _: str, query: Query) -> dict[str, Any]:
+    step = float(query.get("step", 60))
+    if step < 1:
+        raise ValueError(f"step={step}: give at least 1 second")
+    return _only(list(signals.metrics(engine.world, *_span(engine, query), step)), query, "service", "metric")
+
+
+def _logs(engine: Engine, _: str, query: Query) -> dict[str, Any]:
+    return _only(list(signals.logs(engine.world, *_span(engine, query))), query, "service", "level")
+
+
+def _statements(engine: Engine, _: str, query: Query) -> dict[str, Any]:
+    return _only(list(signals.statements(engine.world, *_span(engine, query))), query, "database")
+
+
+def _changes(engine: Engine, _: str, query: Query) -> dict[str, Any]:
+    return _only(list(signals.changes(engine.world, *_span(engine, query, usual=DAY))), query, "service")
+
+
+def _state(engine: Engine, _: str, __: Query) -> dict[str, Any]:
+    services = {n: s.document() for n, s in engine.world.services.items() if s.deleted_at is None}
+    sums = {
+        "message": ("messages", engine.world.messages),
+        "refund": ("refunded_cents", engine.world.refunded_cents),
+    }
+    readable = {name: value for op, (name, value) in sums.items() if engine.switches.look(op).readable}
+    return {"services": services, **readable}
+
+
+def _service(engine: Engine, name: str, _: Query) -> dict[str, Any]:
+    return engine.world.service(name).document()
+
+
+def _applied(engine: Engine, operation: str, query: Query) -> dict[str, Any]:
+    return {"applied": engine.applied(operation, target=query.get("target"), key=query.get("key"))}
+
+
+def _ledger(engine: Engine, _: str, __: Query) -> dict[str, Any]:
+    return {"applications": [asdict(a) for a in engine.world.applications]}
+
+
+def _switches(engine: Engine, _: str, __: Query) -> dict[str, Any]:
+    return {name: asdict(switch) for name, switch in engine.switches.all().items()}
+
+
+_READS: Mapping[str, Callable[[Engine, str, Query], dict[str, Any]]] = {
+    "state": _state,
+    "services": _service,
+    "metrics": _metrics,
+    "logs": _logs,
+    "statements": _statements,
+    "changes": _changes,
+    "topology": lambda *_: {"rows": signals.topology()},
+    "applied": _applied,
+    "ledger": _ledger,
+    "switches": _switches,
+}
