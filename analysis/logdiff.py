@@ -4,21 +4,20 @@ A service whose code breaks off half way goes on writing the lines before the br
 it; the loud errors are often its callers'.
 """
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opsleuth.analysis.failure_words import speaks_of_exception, speaks_of_failure
-from opsleuth.analysis.losses import counts_by_service, total
+from opsleuth.analysis.losses import counted_operations
 from opsleuth.analysis.records import Dependency, Finding, PatternCount, Recording
 from opsleuth.analysis.spans import Traffic
-from opsleuth.analysis.steps import Loss, Tally, loss
+from opsleuth.analysis.steps import Companions, Counted, LostStep, compare
 from opsleuth.analysis.templates import mine
 from opsleuth.analysis.topology import callees_of
 from opsleuth.analysis.windows import BASELINE, Windows, arrange, place
 
-# A statement seen less often than this in the reference is no rule to hold anything against.
-ENOUGH = 3
 # How far the counts of a line and of what it belongs to may differ at the edges of a window.
 AGREEMENT = 0.97
 # Standard deviations from which a loss is worth a word. Among hundreds of pairs, some agree by chance.
@@ -28,23 +27,34 @@ QUOTED = 120
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a service: how often it was written by window, whether it tells of failure, an example."""
+    """One statement of a service (named by an example), how often it was written, and whether it tells of failure."""
 
-    service: str
-    counts: Mapping[str, int]
+    counted: Counted
     failure: bool
-    example: str
 
 
 @dataclass(frozen=True, slots=True)
-class LostLine:
-    """A usual line that no longer follows its anchor (another line, or an operation of the same service)."""
+class Written:
+    """Statements by service, and which windows they are compared in. Without a reference there are none."""
 
-    line: Statement
-    anchor: str
-    usual: Tally
-    now: Tally
-    loss: Loss
+    by_service: Mapping[str, Sequence[Statement]]
+    windows: Windows
+
+    def new_failures(self, service: str) -> list[Counted]:
+        """Lines of failure of a service that the reference does not know."""
+        failures = [line.counted for line in self.by_service[service] if line.failure]
+        return [
+            line
+            for line in failures
+            if not line.total(self.windows.reference) and line.total(self.windows.incident)
+        ]
+
+
+def read(recording: Recording) -> Written:
+    """What the logs of a recording hold."""
+    rows = pattern_counts(recording)
+    windows = arrange([row.window for row in rows], recording.alert.onset)
+    return Written(statements(rows) if windows.reference else {}, windows)
 
 
 def pattern_counts(recording: Recording) -> list[PatternCount]:
@@ -70,173 +80,134 @@ def statements(rows: Sequence[PatternCount]) -> dict[str, list[Statement]]:
         groups[row.service, template[row.pattern]].append(row)
     found: dict[str, list[Statement]] = defaultdict(list)
     for (service, _), group in sorted(groups.items()):
-        found[service].append(_statement(service, group))
+        found[service].append(_statement(group))
     return found
 
 
-def _statement(service: str, rows: Sequence[PatternCount]) -> Statement:
+def _statement(rows: Sequence[PatternCount]) -> Statement:
     counts: Counter[str] = Counter()
     for row in rows:
         counts[row.window] += row.count
     failure = any(speaks_of_failure(row.pattern, row.level) for row in rows)
-    return Statement(service, counts, failure, min(row.pattern for row in rows))
+    return Statement(Counted(min(row.pattern for row in rows), counts), failure)
 
 
-def lost_lines(
-    lines: Sequence[Statement], operations: Mapping[str, Mapping[str, int]], windows: Windows
-) -> list[LostLine]:
-    """Usual lines of one service that no longer come, each against the anchor that leaves most open."""
-    usual_lines = [line for line in lines if not line.failure]
-    candidates = [(line.example, line.counts) for line in usual_lines]
-    candidates += [(name, counts) for name, counts in operations.items() if not speaks_of_failure(name)]
+def lost_lines(lines: Sequence[Statement], operations: Sequence[Counted], windows: Windows) -> list[LostStep]:
+    """Usual lines of one service that no longer come.
+
+    Each is held against the other lines and the operations of the service that were as frequent: of those that
+    it went together with, the one that leaves most open.
+    """
+    usual_lines = [line.counted for line in lines if not line.failure]
+    work = [one for one in operations if not speaks_of_failure(one.name)]
+    companions = Companions([*usual_lines, *work], windows)
     found = []
     for line in usual_lines:
-        held = [
-            lost
-            for name, counts in candidates
-            if counts is not line.counts and (lost := _lost(line, name, counts, windows)) is not None
-        ]
+        usual = line.total(windows.reference)
+        anchors = companions.of(line, usual, math.floor(usual / AGREEMENT))
+        compared = (compare(line, anchor, windows) for anchor in anchors)
+        held = [lost for lost in compared if lost is not None and _together(lost, windows)]
         if held:
-            found.append(max(held, key=lambda lost: (lost.loss.size, lost.anchor)))
+            found.append(max(held, key=lambda lost: lost.order))
     return found
 
 
-def _lost(line: Statement, name: str, anchor: Mapping[str, int], windows: Windows) -> LostLine | None:
-    usual = Tally(total(line.counts, windows.reference), total(anchor, windows.reference))
-    if usual.step < ENOUGH or not usual.step <= usual.anchor <= usual.step / AGREEMENT:
-        return None
-    now = Tally(total(line.counts, windows.incident), total(anchor, windows.incident))
-    lost = loss(usual, now)
-    if lost is None or not _bound(line.counts, anchor, lost, windows.before):
-        return None
-    return LostLine(line, name, usual, now, lost)
-
-
-def _bound(line: Mapping[str, int], anchor: Mapping[str, int], lost: Loss, before: Iterable[str]) -> bool:
+def _together(lost: LostStep, windows: Windows) -> bool:
     """Whether the two went together in the minutes before the onset as well.
 
     There the fault may already have begun, so that a line that is gone by now may already have been rarer.
     """
-    for name in before:
-        step, calls = line.get(name, 0), anchor.get(name, 0)
-        if step > calls + 1 or (not lost.complete and step < AGREEMENT * calls - 1):
+    for name in windows.before:
+        step, calls = lost.step.by_window.get(name, 0), lost.anchor.by_window.get(name, 0)
+        if step > calls + 1 or (not lost.loss.complete and step < AGREEMENT * calls - 1):
             return False
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Statements by service, and which windows they are compared in. Without a reference there are none."""
-
-    by_service: Mapping[str, Sequence[Statement]]
-    windows: Windows
-
-
-def read(recording: Recording) -> Written:
-    """What the logs of a recording hold."""
-    rows = pattern_counts(recording)
-    windows = arrange([row.window for row in rows], recording.alert.onset)
-    return Written(statements(rows) if windows.reference else {}, windows)
-
-
 def lost_steps(written: Written, seen: Traffic) -> list[Finding]:
     """For each service, the usual line that is missing most."""
-    windows = written.windows
-    operations = counts_by_service(seen.stats)
+    windows, operations = written.windows, counted_operations(seen.stats)
     found = []
     for service, lines in written.by_service.items():
-        new = _new_failures(lines, windows)
-        lost = [
-            one for one in lost_lines(lines, operations.get(service, {}), windows) if one.loss.size >= LOST
-        ]
+        missing = lost_lines(lines, operations.get(service, ()), windows)
+        lost = [one for one in missing if one.loss.size >= LOST]
         if lost:
-            worst = max(lost, key=lambda one: (_with_failures(one, new, windows), one.line.example))
-            found.append(_lost_finding(worst, new, windows))
+            new = written.new_failures(service)
+            found.append(_lost_finding(service, max(lost, key=lambda one: one.order), new, windows))
     return found
 
 
 def new_failures(written: Written, topology: Sequence[Dependency] | None) -> list[Finding]:
     """For each service, its lines of failure that the reference does not know; those of callers are victims'."""
-    found = {service: _new_failures(lines, written.windows) for service, lines in written.by_service.items()}
+    found = {service: written.new_failures(service) for service in written.by_service}
     new = {service: lines for service, lines in found.items() if lines}
     callees = callees_of(topology)
     return [
-        _new_finding(lines, written.windows, victim=not callees.get(service, set()).isdisjoint(new))
+        _new_finding(service, lines, written.windows, victim=not callees.get(service, set()).isdisjoint(new))
         for service, lines in new.items()
     ]
 
 
-def _new_failures(lines: Sequence[Statement], windows: Windows) -> list[Statement]:
-    """Lines of failure that the reference does not know."""
-    return [
-        line
-        for line in lines
-        if line.failure and not total(line.counts, windows.reference) and total(line.counts, windows.incident)
-    ]
-
-
-def _with_failures(lost: LostLine, new: Sequence[Statement], windows: Windows) -> float:
-    """Size of the loss, up to doubled where new lines of failure stand in the place of the missing ones."""
-    instead = sum(total(line.counts, windows.incident) for line in new)
-    return lost.loss.size * (1 + min(1.0, instead / lost.loss.missing))
-
-
-def _lost_finding(lost: LostLine, new: Sequence[Statement], windows: Windows) -> Finding:
+def _lost_finding(service: str, lost: LostStep, new: Sequence[Counted], windows: Windows) -> Finding:
     usual, now = lost.usual, lost.now
-    instead = max(new, key=lambda line: (total(line.counts, windows.incident), line.example), default=None)
     text = (
-        f"{lost.line.service} writes {_quote(lost.line.example)} {now.step:.0f} times for {now.anchor:.0f} "
+        f"{service} writes {_quote(lost.step)} {now.step:.0f} times for {now.anchor:.0f} "
         f"{_quote(lost.anchor)}, usually {usual.step:.0f} for {usual.anchor:.0f}"
     )
     figures: dict[str, float | str] = {
-        "step": _quote(lost.line.example),
-        "anchor": _quote(lost.anchor),
         "baseline": usual.step,
         "baseline_anchor": usual.anchor,
         "incident": now.step,
         "incident_anchor": now.anchor,
         "missing": lost.loss.missing,
         "unit": "lines",
+        "step": _quote(lost.step),
+        "anchor": _quote(lost.anchor),
     }
-    if instead is not None:
-        figures["new_failures"] = total(instead.counts, windows.incident)
-        figures["failure"] = _quote(instead.example)
-        text += f"; new, {figures['new_failures']} times: {_quote(instead.example)}"
+    kind, instead = "exception", sum(line.total(windows.incident) for line in new)
+    if new:
+        loudest = _loudest(new, windows)
+        kind = "exception" if speaks_of_exception(loudest.name) else "errors"
+        figures |= {"new_failures": loudest.total(windows.incident), "failure": _quote(loudest)}
+        text += f"; new, {figures['new_failures']} times: {_quote(loudest)}"
     return Finding(
         detector="lost_steps",
         signal="logs",
-        service=lost.line.service,
-        kind="exception" if instead is None or speaks_of_exception(instead.example) else "errors",
-        size=_with_failures(lost, new, windows),
+        service=service,
+        kind=kind,
+        # Surer, up to double, where new lines of failure stand in the place of the missing ones.
+        size=lost.loss.size * (1 + min(1.0, instead / lost.loss.missing)),
         text=text,
         figures=figures,
+        onset=lost.onset,
     )
 
 
-def _new_finding(new: Sequence[Statement], windows: Windows, *, victim: bool) -> Finding:
-    loudest = max(new, key=lambda line: (total(line.counts, windows.incident), line.example))
-    count = total(loudest.counts, windows.incident)
-    everything = sum(total(line.counts, windows.incident) for line in new)
+def _new_finding(service: str, new: Sequence[Counted], windows: Windows, *, victim: bool) -> Finding:
+    loudest = _loudest(new, windows)
+    count, together = loudest.total(windows.incident), sum(line.total(windows.incident) for line in new)
     return Finding(
         detector="new_failures",
         signal="logs",
-        service=loudest.service,
-        kind="exception" if speaks_of_exception(loudest.example) else "errors",
-        size=everything**0.5,
-        text=(
-            f"{loudest.service} writes {everything} lines of failure that are new, "
-            f"{count} of them {_quote(loudest.example)}"
-        ),
+        service=service,
+        kind="exception" if speaks_of_exception(loudest.name) else "errors",
+        # Counts of what usually never happens scatter by their root.
+        size=math.sqrt(together),
+        text=f"{service} writes {together} lines of failure that are new, {count} of them {_quote(loudest)}",
         figures={
             "baseline": 0,
-            "incident": everything,
+            "incident": together,
             "loudest": count,
             "unit": "lines",
-            "failure": _quote(loudest.example),
+            "failure": _quote(loudest),
         },
         direction="victim" if victim else "cause",
     )
 
 
-def _quote(text: str) -> str:
-    return f'"{text[:QUOTED]}"'
+def _loudest(lines: Sequence[Counted], windows: Windows) -> Counted:
+    return max(lines, key=lambda line: (line.total(windows.incident), line.name))
+
+
+def _quote(counted: Counted) -> str:
+    return f'"{counted.name[:QUOTED]}"'

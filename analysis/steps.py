@@ -6,10 +6,18 @@ the anchor goes on and the step does not.
 """
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+from opsleuth.analysis.windows import Windows, start_of
 
 # Share of the expected steps below which a step counts as gone and not merely as rarer.
 GONE = 0.1
+# A step seen less often than this in the reference is no rule to hold anything against.
+ENOUGH = 3
+# How many anchors that are as frequent as a step are tried. More agree only by chance.
+TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,69 @@ class Loss:
     def complete(self) -> bool:
         """Whether hardly any of the expected steps are left."""
         return self.missing >= (1 - GONE) * self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Something that happens inside a service, and how often it did in each window."""
+
+    name: str
+    by_window: Mapping[str, int]
+
+    def total(self, windows: Iterable[str]) -> int:
+        """How often it happened in the named windows together."""
+        return sum(self.by_window.get(name, 0) for name in windows)
+
+
+@dataclass(frozen=True, slots=True)
+class LostStep:
+    """A step that no longer follows its anchor as often as it did; `onset` as far as windows have a time."""
+
+    step: Counted
+    anchor: Counted
+    usual: Tally
+    now: Tally
+    loss: Loss
+    onset: float | None
+
+    @property
+    def order(self) -> tuple[float, str, str]:
+        """Key by which the largest loss is the last; names decide between equals."""
+        return self.loss.size, self.step.name, self.anchor.name
+
+
+def compare(step: Counted, anchor: Counted, windows: Windows) -> LostStep | None:
+    """What is missing of a step now, if it followed the anchor as usual; None where nothing is."""
+    usual = Tally(step.total(windows.reference), anchor.total(windows.reference))
+    now = Tally(step.total(windows.incident), anchor.total(windows.incident))
+    lost = loss(usual, now)
+    if lost is None or usual.step < ENOUGH:
+        return None
+    half = (usual.step / usual.anchor + now.step / now.anchor) / 2
+    rare = (
+        name
+        for name in (*windows.before, *windows.incident)
+        if step.by_window.get(name, 0) < half * anchor.by_window.get(name, 0)
+    )
+    first = next(rare, None)
+    return LostStep(step, anchor, usual, now, lost, start_of(first) if first is not None else None)
+
+
+class Companions:
+    """Things counted in one service, found by how often they happen in the reference."""
+
+    def __init__(self, counted: Iterable[Counted], windows: Windows) -> None:
+        """Of those that are equally frequent, what happens most often now comes first: it leaves most open."""
+        self._by_count: dict[int, list[Counted]] = defaultdict(list)
+        for one in sorted(counted, key=lambda one: (-one.total(windows.incident), one.name)):
+            self._by_count[one.total(windows.reference)].append(one)
+
+    def of(self, step: Counted, least: int, most: int) -> Iterator[Counted]:
+        """Others that happen from `least` to `most` times in the reference, a few of each frequency."""
+        for count in range(least, most + 1):
+            for one in self._by_count.get(count, ())[: TRIES + 1]:
+                if one is not step:
+                    yield one
 
 
 def loss(usual: Tally, now: Tally) -> Loss | None:

@@ -1,8 +1,7 @@
 """Child spans that no longer come."""
 
-from collections import Counter
-
 from opsleuth.analysis.losses import lost_spans
+from opsleuth.analysis.steps import Counted
 from opsleuth.analysis.windows import BASELINE, INCIDENT, Windows
 
 WINDOWS = Windows((BASELINE,), (), (INCIDENT,))
@@ -12,8 +11,8 @@ UNDER_PAGE = {("a", "charge"): frozenset({"page"}), ("a", "page"): frozenset({No
 def lost(
     counts: dict[str, tuple[int, int]], parents: dict[tuple[str, str], frozenset[str | None]]
 ) -> dict[str, str]:
-    by_window = {name: Counter({BASELINE: usual, INCIDENT: now}) for name, (usual, now) in counts.items()}
-    return {one.operation: one.anchor for one in lost_spans("a", by_window, WINDOWS, parents)}
+    operations = [Counted(name, {BASELINE: usual, INCIDENT: now}) for name, (usual, now) in counts.items()]
+    return {one.step.name: one.anchor.name for one in lost_spans("a", operations, WINDOWS, parents)}
 
 
 def test_a_child_that_vanishes_under_a_parent_that_goes_on_is_lost() -> None:
