@@ -11,11 +11,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 from opsleuth.analysis import assertions
-from opsleuth.analysis.figures import Facts, between, facts, squeeze
+from opsleuth.analysis.figures import Facts, between, facts, record_text, squeeze
 from opsleuth.analysis.grounding import Ground, holds_moment, holds_quantity
 from opsleuth.analysis.moments import Moment, within
 from opsleuth.analysis.names import names, occurs
 from opsleuth.analysis.quantities import When, quantities, scan
+from opsleuth.analysis.windows import INCIDENT
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.canonical import canonical
 from opsleuth.state.clock import stamp
@@ -32,8 +33,8 @@ _CITED = re.compile(r"(?<![A-Za-z0-9_])E[1-9]\d{0,6}(?![A-Za-z0-9_])")
 class EvidenceView:
     """One piece of evidence as the checks see it.
 
-    `signal` is its independent kind (`metrics`, `logs`, `traces`, …); `window` labels what it covers: `window`
-    (the incident window), `baseline`, `before`. `asked` holds the call's arguments and target; `tests` the
+    `signal` is its independent kind (`metrics`, `logs`, `traces`, …); `window` labels what it covers: `incident`,
+    `baseline` or `before`. `asked` holds the call's arguments and target; `tests` the
     hypothesis it was called to test.
     """
 
@@ -42,13 +43,17 @@ class EvidenceView:
     signal: str
     status: ResultStatus
     record: Mapping[str, Any]
-    window: str = "window"
+    window: str = INCIDENT
     asked: Mapping[str, Any] = field(default_factory=dict)
     tests: str | None = None
 
     @cached_property
     def facts(self) -> Facts:
         return facts(self.record)
+
+    @cached_property
+    def text(self) -> str:
+        return record_text(self.record)
 
     @cached_property
     def asked_text(self) -> str:
@@ -181,7 +186,7 @@ def _bad_moment(
     if within(moment, start, end):
         return None
     ground = [view for view in views if holds_moment(moment, Ground([view.facts], start, end))]
-    if any(view.window != "window" for view in ground) or (ground and assertions.says_earlier(text)):
+    if any(view.window != INCIDENT for view in ground) or (ground and assertions.says_earlier(text)):
         return None
     bounds = f"{stamp(basis.window.start)} to {stamp(basis.window.end)}"
     if ground:
@@ -205,12 +210,12 @@ def _failed_names(
     used: Sequence[str] | None = None,
 ) -> list[Problem]:
     used = names(text, basis.known_names) if used is None else used
-    texts = [view.facts.text for view in views] + [view.asked_text for view in views if asked]
+    texts = [view.text for view in views] + [view.asked_text for view in views if asked]
     return [_bad_name(name, part, ref, views, basis) for name in used if not occurs(name, texts)]
 
 
 def _bad_name(name: str, part: Part, ref: str, views: Sequence[EvidenceView], basis: Basis) -> Problem:
-    elsewhere = [view.id for view in basis.seen if occurs(name, [view.facts.text])]
+    elsewhere = [view.id for view in basis.seen if occurs(name, [view.text])]
     if elsewhere:
         advice = f"it stands in {_listed(elsewhere)}: cite that"
     else:
@@ -246,7 +251,7 @@ def action_problems(
     text: str, part: Part, ref: str, views: Sequence[EvidenceView], basis: Basis
 ) -> list[Problem]:
     """An action may be claimed only where the ledger has it as done and its postcondition was seen to hold."""
-    reported = "\n".join(view.facts.text for view in views if not _is_effect(view, basis))
+    reported = "\n".join(view.text for view in views if not _is_effect(view, basis))
     done = [e for e in basis.effects if e.state in ("done", "resolved") and e.checked]
     wanted = assertions.acts(text, reported)
     if not wanted or any(_about(effect, text, views) for effect in done):

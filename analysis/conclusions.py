@@ -77,7 +77,7 @@ def _cause(
     cited = [basis.evidence[e] for claim in held for e in claim.evidence]
     seen = [view for view in basis.seen if view in cited]
     for name in filter(None, (cause.service, cause.metric)):
-        if not occurs(name, [view.facts.text for view in seen]):
+        if not occurs(name, [view.text for view in seen]):
             where = ", ".join(view.id for view in seen) or "none"
             text = (
                 f'cause {cause.service}: "{name}" was not observed in the evidence of its claims ({where}): '
@@ -95,7 +95,7 @@ def _ruled_out(conclusion: Conclusion, failed: Collection[str]) -> Iterator[Prob
 
 
 def _propagation(conclusion: Conclusion, basis: Basis) -> Iterator[Problem]:
-    texts = [view.facts.text for view in basis.seen]
+    texts = [view.text for view in basis.seen]
     for i, pair in enumerate(conclusion.propagation):
         for name in pair:
             if not occurs(name, texts):

@@ -41,7 +41,7 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What one record holds. `text` is all its strings and keys, casefolded, one a line; `sizes` the list lengths."""
+    """What one record holds. `text` is that of `record_text`; `sizes` the list lengths."""
 
     figures: tuple[Figure, ...]
     instants: tuple[Instant, ...]
@@ -62,7 +62,6 @@ class _Walk:
     labels: list[list[str]] = field(default_factory=list)
     rows: list[bool] = field(default_factory=list)
     sizes: set[int] = field(default_factory=set)
-    texts: list[str] = field(default_factory=list)
 
 
 class _Item(NamedTuple):
@@ -79,7 +78,23 @@ def facts(record: Mapping[str, Any]) -> Facts:
     stack = [_Item(record, "", 0, (), row=False)]
     while stack:
         stack.extend(reversed(list(_visit(walk, stack.pop()))))
-    return _index(walk)
+    return _index(walk, record_text(record))
+
+
+def record_text(record: Mapping[str, Any]) -> str:
+    """All strings and keys of the record, one a line, in the form in which names are compared."""
+    texts: list[str] = []
+    stack: list[Any] = [record]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Mapping):
+            texts += map(str, value)
+            stack.extend(value.values())
+        elif isinstance(value, list | tuple):
+            stack.extend(value)
+        elif isinstance(value, str):
+            texts.append(value)
+    return squeeze("\n".join(texts))
 
 
 def _visit(walk: _Walk, item: _Item) -> Iterator[_Item]:
@@ -104,7 +119,6 @@ def _enter(walk: _Walk, item: _Item) -> Iterator[_Item]:
     units = (of_field(unit) if isinstance(unit, str) else ()) or _inherited(item)
     for key, child in item.value.items():
         name = str(key)
-        walk.texts.append(name)
         if any(c.isdigit() for c in name):
             _read_tokens(walk, _Item(name, "", holder, (), row=False), name)
         yield _Item(child, name, holder, units, row=False)
@@ -118,7 +132,6 @@ def _inherited(item: _Item) -> tuple[Unit, ...]:
 
 
 def _read_text(walk: _Walk, item: _Item, value: str) -> None:
-    walk.texts.append(value)
     if walk.labels:
         walk.labels[item.holder].append(value[:2000])
     _read_tokens(walk, item, value)
@@ -150,7 +163,7 @@ def _read_number(walk: _Walk, item: _Item, value: float) -> None:
             walk.instants.append(Instant(value * scale, item.holder))
 
 
-def _index(walk: _Walk) -> Facts:
+def _index(walk: _Walk, text: str) -> Facts:
     based: dict[str, set[float]] = defaultdict(set)
     for figure in walk.figures:
         for unit in figure.units:
@@ -163,7 +176,7 @@ def _index(walk: _Walk) -> Facts:
             Holder(" ".join(label).casefold(), row) for label, row in zip(walk.labels, walk.rows, strict=True)
         ),
         sizes=frozenset(walk.sizes),
-        text=squeeze("\n".join(walk.texts)),
+        text=text,
         raws=tuple(sorted({abs(f.raw) for f in walk.figures})),
         unitless=tuple(sorted({abs(f.raw) for f in walk.figures if not f.units})),
         based={dimension: tuple(sorted(values)) for dimension, values in based.items()},
