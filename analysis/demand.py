@@ -10,13 +10,21 @@ RULE = Rule("traffic", +1, 5.0, 0.2, ratio=2.0)
 
 
 def find(recording: Recording) -> list[Finding]:
-    """Entries whose requests at least doubled. Inside the application more calls are somebody's work, not demand."""
+    """Entries whose requests at least doubled: inside the application more calls are somebody's work, not demand.
+
+    Without a topology only the alerting service is known to be one.
+    """
     reference = traffic_of(recording.metrics_baseline)
-    called = {edge.callee for edge in recording.topology or ()}
-    elsewhere = strangers(recording.topology, recording.alert.service)
+    inner = {edge.callee for edge in recording.topology or ()} | strangers(
+        recording.topology, recording.alert.service
+    )
     findings = []
     for service, traffic in traffic_of(recording.metrics).items():
-        if traffic.counted and service not in called and service not in elsewhere:
+        if (
+            traffic.counted
+            and service not in inner
+            and (recording.topology or service == recording.alert.service)
+        ):
             move = _surge(traffic, reference.get(service), recording.alert.onset)
             findings += [_finding(service, traffic, move)] if move else []
     return sorted(findings, key=lambda finding: (-finding.size, finding.service))

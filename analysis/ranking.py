@@ -39,7 +39,7 @@ DETECTORS: tuple[Detector, ...] = (
 UNFELT_WEIGHT = 0.5
 # A second cause stands beside the first only if it is nearly as strong, and itself more likely than not.
 SECOND_CAUSE = 0.8
-# Under this nothing points at anyone: half of what a just noticeable symptom alone amounts to.
+# Under this nothing points at anyone: it is not half of what a just noticeable symptom amounts to (0.35).
 BELIEVABLE = 0.15
 
 

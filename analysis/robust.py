@@ -1,4 +1,4 @@
-"""Statistics that a few wild samples cannot spoil: medians, spreads with a floor, shifts, change points.
+"""Statistics that a few wild samples cannot spoil: medians, spreads with a floor, change points.
 
 Everything takes plain sequences of finite floats and is pure. A metric's scale is not known to the
 arithmetic, so each caller states the floor under its spread in the quantity's own unit: without one, a
@@ -8,7 +8,7 @@ series that never moves turns the smallest wobble into an infinite deviation.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import median
 
 # The median absolute deviation of a normal sample times this is its standard deviation.
 MAD_TO_SIGMA = 1.4826
@@ -21,20 +21,6 @@ class Usual:
     level: float
     spread: float
     count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """A change of level: `before` and `after` in the quantity's unit, `score` in spreads (signed)."""
-
-    before: float
-    after: float
-    score: float
-
-    @property
-    def change(self) -> float:
-        """`after` minus `before`, in the quantity's unit."""
-        return self.after - self.before
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -63,28 +49,6 @@ def usual(values: Sequence[float], floor: float) -> Usual | None:
     if not values:
         return None
     return Usual(level=median(values), spread=spread(values, floor), count=len(values))
-
-
-def shift(before: Sequence[float], after: Sequence[float], floor: float) -> Shift | None:
-    """How far the median of `after` lies from that of `before`, in spreads of `before`; None if either is empty."""
-    rest = usual(before, floor)
-    if rest is None or not after:
-        return None
-    level = median(after)
-    return Shift(rest.level, level, (level - rest.level) / rest.spread)
-
-
-def excess(values: Sequence[float], rests: Sequence[Usual]) -> float:
-    """Signed mean distance of `values` beyond the levels of all `rests`.
-
-    Positive above the highest, negative below the lowest, 0 where the mean lies between references that disagree.
-    """
-    if not values or not rests:
-        return 0.0
-    mean = fmean(values)
-    above = mean - max(rest.level for rest in rests)
-    below = mean - min(rest.level for rest in rests)
-    return above if above > 0 else min(0.0, below)
 
 
 def typical_step(times: Sequence[float]) -> float:

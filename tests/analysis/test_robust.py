@@ -1,4 +1,4 @@
-"""Medians, spreads, shifts and change points, against their definitions and against wild samples."""
+"""Medians, spreads and change points, against their definitions and against wild samples."""
 
 import math
 import random
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.analysis.robust import change_point, excess, quantile, shift, spread, typical_step, usual
+from opsleuth.analysis.robust import change_point, quantile, spread, typical_step, usual
 
 values = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
 
@@ -57,22 +57,8 @@ def test_a_third_of_wild_samples_does_not_move_the_usual_level() -> None:
     assert rest.spread < 1.0
 
 
-def test_nothing_has_no_usual_level_and_no_shift() -> None:
+def test_nothing_has_no_usual_level() -> None:
     assert usual([], 1.0) is None
-    assert shift([], [1.0], 1.0) is None
-    assert shift([1.0], [], 1.0) is None
-
-
-def test_a_shift_counts_in_spreads_of_the_time_before() -> None:
-    moved = shift([10.0, 10.0, 10.0], [16.0, 14.0, 18.0], 2.0)
-    assert moved is not None
-    assert (moved.before, moved.after, moved.change, moved.score) == (10.0, 16.0, 6.0, 3.0)
-
-
-@pytest.mark.parametrize(("incident", "expected"), [([30.0], 10.0), ([15.0], 0.0), ([4.0], -6.0), ([], 0.0)])
-def test_excess_counts_only_beyond_all_references(incident: list[float], expected: float) -> None:
-    rests = [rest for level in (10.0, 20.0) if (rest := usual([level], 1.0)) is not None]
-    assert excess(incident, rests) == expected
 
 
 def test_the_step_survives_a_missing_sample() -> None:
