@@ -105,7 +105,10 @@ def _compute(arguments: Calculate, values: Sequence[Any]) -> float:
     numbers = [_number(value) for value in values]
     if arguments.operation == "percentile":
         return _finite(quantile(numbers, (arguments.percentile or 0.0) / 100))
-    return _finite(_ARITHMETIC[arguments.operation](numbers))
+    try:
+        return _finite(_ARITHMETIC[arguments.operation](numbers))
+    except OverflowError:
+        return _finite(math.inf)
 
 
 def _ratio(numbers: Sequence[float]) -> float:

@@ -41,8 +41,8 @@ async def metrics_list(arguments: MetricsList, context: ToolContext) -> ToolResu
     series = recording.metrics or ()
     await require_service(context, arguments.service, (s.service for s in series))
     chosen = [s for s in series if arguments.service in (None, s.service)]
-    if arguments.service and not chosen:
-        return not_recorded(context, "metrics", f"no metrics of {arguments.service}")
+    if not chosen:
+        return not_recorded(context, "metrics", f"no metrics of {arguments.service or 'any service'}")
     part = arguments.contains.casefold()
     matched = [s for s in chosen if part in s.metric.casefold()]
     return ToolResult(
@@ -237,7 +237,7 @@ async def metrics_anomalies(arguments: MetricsAnomalies, context: ToolContext) -
     await require_service(context, arguments.service, (s.service for s in series))
     examined = [s for s in series if arguments.service in (None, s.service)]
     if not examined:
-        return not_recorded(context, "metrics", f"no metrics of {arguments.service}")
+        return not_recorded(context, "metrics", f"no metrics of {arguments.service or 'any service'}")
     if not any(within(time, window_span(context)) for s in examined for time in s.times):
         covered = span_record(_covered(examined))
         return not_recorded(context, "metrics", "no samples in the incident window", covered=covered)

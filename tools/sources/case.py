@@ -8,7 +8,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +21,10 @@ __all__ = ["CaseFolder", "Incident", "NotACase"]
 
 # Rows of one table that are held in memory (log lines: about 300 MB). Log search streams past this bound.
 MAX_ROWS = 500_000
+
+
+# A log of more bytes is looked through line by line and never held for a search.
+HELD_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,10 @@ class CaseFolder:
         path = self._files.get(table.name)
         if path is None:
             return iter(())
-        held = self._tables.get(table.name)
-        if held is not None and not self._troubles[table.name].left_out:
-            return iter(held)
+        if _weight(path) <= HELD_BYTES:
+            held = self._table(table)
+            if not self._troubles[table.name].left_out:
+                return iter(held)
         return rows.stream(path, rows.log_line, Trouble(path.name))
 
     def runbooks(self) -> dict[str, str]:
@@ -135,13 +139,30 @@ class CaseFolder:
         try:
             if table.parse is None:
                 return rows.metric_series(path, trouble)
-            records = rows.stream(path, table.parse, trouble)
-            held = list(islice(records, MAX_ROWS))
-            trouble.left_out = sum(1 for _ in records)
+            return self._held(rows.stream(path, table.parse, trouble), trouble)
         except OSError as error:
             trouble.ended = f"cannot be read ({error.strerror or error}): check its permissions"
             return []
+
+    def _held(self, records: Iterator[Any], trouble: Trouble) -> list[Any]:
+        """The records that are held: those of the incident window first in number, half as many of other times."""
+        window = self.incident.span
+        room = {True: MAX_ROWS, False: MAX_ROWS // 2}
+        held = []
+        for record in records:
+            time = getattr(record, "time", None) or getattr(record, "start", None)
+            inside = time is None or window.start <= time < window.end
+            if room[inside]:
+                room[inside] -= 1
+                held.append(record)
+            else:
+                trouble.left_out += 1
         return held
+
+
+def _weight(path: Path) -> int:
+    """Bytes of the file's text; compressed logs are about a tenth of it."""
+    return path.stat().st_size * (10 if path.suffix in (".gz", ".parquet") else 1)
 
 
 def _find(folder: Path) -> tuple[dict[str, Path], list[str]]:
