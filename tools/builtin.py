@@ -7,6 +7,7 @@ from opsleuth.tools.evidence import EVIDENCE
 from opsleuth.tools.logs import LOGS
 from opsleuth.tools.metrics import METRICS
 from opsleuth.tools.objects import OBJECTS
+from opsleuth.tools.patterns import PATTERNS
 from opsleuth.tools.spec import ToolSpec
 from opsleuth.tools.statements import STATEMENTS
 from opsleuth.tools.suspects import SUSPECTS
@@ -18,6 +19,7 @@ BUILTIN: tuple[ToolSpec, ...] = (
     *SUSPECTS,
     *METRICS,
     *LOGS,
+    *PATTERNS,
     *TRACES,
     *TOPOLOGY,
     *CHANGES,
