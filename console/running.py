@@ -83,10 +83,9 @@ def resume(run_id: str, options: Options) -> int:
 def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outcome]]") -> int:
     import asyncio
 
-    from opsleuth.graph.session import Runner
-
     from opsleuth.checkpoints.redact import Redactor
     from opsleuth.checkpoints.store import Store
+    from opsleuth.graph.session import Runner
 
     status = None if options.json or options.quiet else open_screen(sys.stderr, plain=options.plain)
     live = Live(

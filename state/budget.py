@@ -46,6 +46,17 @@ class Usage(Frozen):
         return self.tokens_in + self.tokens_out
 
 
+class Spent(NamedTuple):
+    """What one model call cost; all zero for the offline planner."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost: Decimal = Decimal(0)
+    estimated: bool = False
+    model_calls: int = 0
+
+
 class Budget(Frozen):
     """Limits and use."""
 
@@ -66,28 +77,22 @@ class Budget(Frozen):
             return StopReason.COST_LIMIT
         return None
 
-
-class Spent(NamedTuple):
-    """What one model call cost; all zero for the offline planner."""
-
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    cost: Decimal = Decimal(0)
-    estimated: bool = False
-    model_calls: int = 0
-
-
-def charge(used: Usage, spent: Spent) -> Usage:
-    """The use after one more model call."""
-    return Usage(
-        turns=used.turns,
-        seconds=used.seconds,
-        tokens_in=used.tokens_in + spent.tokens_in,
-        tokens_out=used.tokens_out + spent.tokens_out,
-        tokens_cached=used.tokens_cached + spent.tokens_cached,
-        cost=used.cost + spent.cost,
-        model_calls=used.model_calls + spent.model_calls,
-        tool_calls=used.tool_calls,
-        estimated=used.estimated or spent.estimated,
-    )
+    def plus(
+        self, *, turns: int = 0, seconds: float = 0.0, tool_calls: int = 0, spent: Spent | None = None
+    ) -> "Budget":
+        """The budget after that much more use."""
+        cost, used = spent or Spent(), self.used
+        return Budget(
+            limits=self.limits,
+            used=Usage(
+                turns=used.turns + turns,
+                seconds=round(used.seconds + seconds, 3),
+                tokens_in=used.tokens_in + cost.tokens_in,
+                tokens_out=used.tokens_out + cost.tokens_out,
+                tokens_cached=used.tokens_cached + cost.tokens_cached,
+                cost=used.cost + cost.cost,
+                model_calls=used.model_calls + cost.model_calls,
+                tool_calls=used.tool_calls + tool_calls,
+                estimated=used.estimated or cost.estimated,
+            ),
+        )

@@ -50,7 +50,11 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one call gave back. `evidence` is the id to cite: its own, or the earlier call's it repeats."""
+    """What one call gave back.
+
+    `evidence` is the id to cite: its own, or the earlier call's it repeats. `tests` is the hypothesis that the
+    call was made to test.
+    """
 
     number: int
     call_id: str
@@ -64,3 +68,4 @@ class Observation:
     record: Mapping[str, Any]
     target: str | None = None
     source: str = ""
+    tests: str | None = None

@@ -8,8 +8,8 @@ without a result.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 from opsleuth.state.budget import Limits
 from opsleuth.state.calls import Call, ResultStatus, Risk
@@ -17,9 +17,20 @@ from opsleuth.state.clock import Clock
 from opsleuth.tools.bounds import bounded, cut_text
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.registry import Toolbox, parse
-from opsleuth.tools.spec import Arguments, CallResult, ToolContext, ToolError, ToolResult, ToolSpec, Transient
+from opsleuth.tools.spec import (
+    Arguments,
+    CallResult,
+    InvalidArguments,
+    Run,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    ToolSpec,
+    Transient,
+)
 
 Redact = Callable[[Any], tuple[Any, int]]
+Part = Literal["run", "precheck", "probe", "postcondition"]
 
 RETRIED = frozenset({ResultStatus.TRANSIENT, ResultStatus.TIMEOUT})
 FIRST_PAUSE = 0.2
@@ -63,15 +74,20 @@ class Executor:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Callable[[], float] = random.random
 
-    async def run(self, call: Call, context: ToolContext, *, seconds_left: float | None = None) -> CallResult:
+    async def run(
+        self, call: Call, context: ToolContext, *, part: Part = "run", seconds_left: float | None = None
+    ) -> CallResult:
         """The outcome of `call`; never raises. `seconds_left` is what remains of the run's active time.
 
-        A cancellation becomes a result too, so give each call a task of its own.
+        `part` is what of the tool to run: the call itself, or one of an effect's reads (`precheck`, `probe`,
+        `postcondition`). A cancellation becomes a result too, so give each call a task of its own.
         """
+        if part != "run":
+            call = call.model_copy(update={"risk": Risk.READ})
         began = self.clock.monotonic()
         deadline = _Deadline(self.clock, None if seconds_left is None else began + seconds_left)
         try:
-            tries, outcome = await self._guarded(call, context, deadline)
+            tries, outcome = await self._guarded(call, context, deadline, part)
             return self._result(call, _as_effect(call, outcome), tries, _ms(self.clock, began))
         except asyncio.CancelledError:
             lost = _Outcome(ResultStatus.CANCELED, "canceled before it had ended", foreseen=False)
@@ -81,9 +97,11 @@ class Executor:
             lost = _Outcome(ResultStatus.INTERNAL, what, foreseen=False)
         return _failed(call, _as_effect(call, lost), 1, _ms(self.clock, began), 0)
 
-    async def _guarded(self, call: Call, context: ToolContext, deadline: _Deadline) -> tuple[int, _Outcome]:
+    async def _guarded(
+        self, call: Call, context: ToolContext, deadline: _Deadline, part: Part
+    ) -> tuple[int, _Outcome]:
         try:
-            spec = self.toolbox.spec(call.tool)
+            spec = _only(self.toolbox.spec(call.tool), part)
             arguments = parse(spec, call.arguments)
         except ToolError as error:
             return 0, _Outcome(error.status, str(error))
@@ -154,6 +172,16 @@ class Executor:
             ms=ms,
             redactions=redactions,
         )
+
+
+def _only(spec: ToolSpec, part: Part) -> ToolSpec:
+    """The tool as a read of its own that runs only this part. Raises InvalidArguments if it has none."""
+    if part == "run":
+        return spec
+    run: Run | None = getattr(spec, part)
+    if run is None:
+        raise InvalidArguments(f"{spec.name} has no {part}")
+    return replace(spec, name=f"{spec.name}.{part}", run=run, risk=Risk.READ)
 
 
 def _failed(call: Call, outcome: _Outcome, tries: int, ms: int, redactions: int) -> CallResult:

@@ -87,6 +87,11 @@ class Toolbox:
             raise InvalidArguments(f"{name} is not available: no source of this run serves {spec.capability}")
         raise InvalidArguments(f"there is no tool {name!r} ({suggestion(name, self._by_name, most=20)})")
 
+    def capability_of(self, name: str) -> str | None:
+        """The kind of source that a tool reads, None for one that reads none or is unknown."""
+        spec = self._by_name.get(name)
+        return spec.capability if spec else None
+
     def check(self, request: CallRequest) -> Checked:
         """The request with typed and canonical arguments, its digest and gate.
 
@@ -96,10 +101,15 @@ class Toolbox:
         arguments = parse(spec, request.arguments)
         plain = arguments.model_dump(mode="json", exclude_none=True)
         target = spec.target(arguments)
-        identity = {"tool": spec.name, "arguments": plain, "target": target}
-        if request.repeat_of is not None and spec.risk is not Risk.READ:
-            identity["repeat_of"] = request.repeat_of
-        return Checked(spec, arguments, plain, target, digest(identity), self._ruling(spec, request))
+        again = request.repeat_of if spec.risk is not Risk.READ else None
+        return Checked(
+            spec,
+            arguments,
+            plain,
+            target,
+            identity(spec.name, plain, target, again),
+            self._ruling(spec, request),
+        )
 
     def _ruling(self, spec: ToolSpec, request: CallRequest) -> Ruling:
         ruling = self.policy.rule(spec)
@@ -108,6 +118,14 @@ class Toolbox:
                 Gate.ASK, f"repeats {request.repeat_of} on purpose: a person confirms this exact call"
             )
         return ruling
+
+
+def identity(
+    tool: str, arguments: Mapping[str, Any], target: str | None, repeat_of: str | None = None
+) -> str:
+    """The digest of a call: equal for equal tool, canonical arguments and target. 64 hex digits."""
+    named = {"tool": tool, "arguments": dict(arguments), "target": target}
+    return digest(named if repeat_of is None else named | {"repeat_of": repeat_of})
 
 
 def parse(spec: ToolSpec, arguments: Mapping[str, Any]) -> Arguments:

@@ -1,0 +1,38 @@
+# Two commands are enough: `make demo` investigates the built-in incident, `make test` runs everything.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test lint wheel clean
+
+demo: $(VENV)/.installed
+	@$(BIN)/opsleuth demo
+
+test: $(VENV)/.test-installed
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
+
+lint: $(VENV)/.test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+wheel: $(VENV)/.test-installed
+	rm -rf dist build
+	$(BIN)/python -m build --wheel --outdir dist .
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module is needed (Debian: apt-get install python3-venv)"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.test-installed: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group test
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build src/*.egg-info .coverage .hypothesis .mypy_cache .ruff_cache .pytest_cache

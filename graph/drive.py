@@ -1,0 +1,86 @@
+"""Drive the graph until it ends, waits, is stopped, or fails; signals and other processes' wishes are heard meanwhile."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.errors import GraphDrained
+
+from opsleuth.graph.build import Graph, NodeFailure
+from opsleuth.nodes.deps import Deps
+from opsleuth.state.outcome import ExitCode, Status, StopReason
+
+POLL_SECONDS = 0.5
+"""How often a busy run looks whether somebody wants it to stop: a call in flight is told within a second."""
+
+EXIT_OF = {signal.SIGINT: ExitCode.SIGINT, signal.SIGTERM: ExitCode.SIGTERM}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the graph was left, where its state does not say it itself."""
+
+    status: Status = Status.COMPLETED
+    stop_reason: StopReason | None = None
+    detail: str = ""
+    signaled: ExitCode | None = None
+
+
+async def drive(graph: Graph, given: Any, config: Any, deps: Deps) -> Ended:  # noqa: ANN401 - the framework's own types
+    """Run to the end of the attempt. A cancellation goes on to verify, so that a report is left behind."""
+    caught: list[signal.Signals] = []
+    watcher = asyncio.create_task(_watch(deps))
+    try:
+        with _signals(deps, caught):
+            while True:
+                try:
+                    await graph.ainvoke(given, config, context=deps, durability="sync")
+                    return Ended()
+                except GraphDrained:
+                    if caught or deps.halted() not in ("cancel", "terminate"):
+                        return _stopped(caught)
+                    given, deps.stopping.wished = None, False
+                except NodeFailure as failure:
+                    return Ended(Status.FAILED, StopReason.INTERNAL_ERROR, str(failure))
+    finally:
+        watcher.cancel()
+
+
+def _stopped(caught: list[signal.Signals]) -> Ended:
+    if caught and caught[0] in EXIT_OF:
+        name = caught[0].name
+        return Ended(Status.INTERRUPTED, detail=f"stopped by {name}", signaled=EXIT_OF[caught[0]])
+    return Ended(Status.PAUSED, detail="the terminal was closed" if caught else "on request")
+
+
+async def _watch(deps: Deps) -> None:
+    """Stop the calls in flight as soon as another process asks for a pause or a cancellation."""
+    heard: str | None = None
+    while True:
+        await asyncio.sleep(POLL_SECONDS)
+        if (wish := deps.halted()) != heard:
+            heard = wish
+            deps.stopping.stop()
+
+
+@contextlib.contextmanager
+def _signals(deps: Deps, caught: list[signal.Signals]) -> Iterator[None]:
+    """The first signal stops politely; its default comes back, so that a second one ends the process at once."""
+    loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        caught.append(number)
+        loop.remove_signal_handler(number)
+        deps.stopping.stop()
+
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    try:
+        for number in handled:
+            loop.add_signal_handler(number, stop, number)
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)

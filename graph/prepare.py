@@ -1,0 +1,115 @@
+"""What a run starts with: its question, window, limits and sources, from what the operator asked for."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from opsleuth.analysis.checklist import demands
+from opsleuth.analysis.question import window_of
+from opsleuth.state.base import to_json
+from opsleuth.state.budget import Budget, Limits
+from opsleuth.state.clock import Clock
+from opsleuth.state.errors import ConfigError
+from opsleuth.state.investigation import Alert, Investigation, Window
+from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.sources.case import CaseFolder
+
+BEFORE_ALERT = timedelta(minutes=30)
+AFTER_ALERT = timedelta(minutes=5)
+"""Without a window of its own, an alert is looked at from half an hour before it to a little after."""
+
+NO_SOURCE = (
+    "no source is configured, so there is nothing to look at. "
+    "Give a recorded incident with --case DIR, or try the built-in one: opsleuth demo"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every attempt of a run needs to know; stored with the run, so that resume needs no flag again."""
+
+    case: str | None = None
+    planner: str = "auto"
+    read_only: bool = False
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Self:
+        """The settings out of the run's row; keys of other versions are passed over."""
+        return cls(**{k: v for k, v in stored.items() if k in cls.__dataclass_fields__})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRequest:
+    """A new investigation as the operator asked for it. `limits` holds overrides by name of `Limits`."""
+
+    run: str
+    question: str | None = None
+    alert: Mapping[str, Any] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    name: str | None = None
+    project: str | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    settings: Settings = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The sources of a run, and what the case itself says of the incident, if there is one."""
+
+    sources: Sources
+    case: CaseFolder | None = None
+
+
+def open_sources(settings: Settings) -> Opened:
+    """Raises ConfigError without any source, NotACase for a folder that is none."""
+    if settings.case is None:
+        raise ConfigError(NO_SOURCE)
+    case = CaseFolder.open(settings.case)
+    return Opened(Sources([case]), case)
+
+
+def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investigation:
+    """The state before the first node. Raises ValueError for a window or limit that cannot be."""
+    incident = opened.case.incident if opened.case else None
+    alert = Alert.model_validate(request.alert) if request.alert else incident.alert if incident else None
+    question = request.question or (incident.question if incident else "") or (alert.text if alert else "")
+    if not question:
+        raise ConfigError(
+            "nothing was asked: give a question, an alert (--alert FILE) or a case (--case DIR)"
+        )
+    now = clock.now()
+    reference = (alert.fired_at if alert else None) or (incident.window.end if incident else now)
+    window = (
+        _from_options(request, now)
+        or (incident.window if incident else None)
+        or window_of(question, now=now, anchor=reference)
+        or _around(alert, now)
+    )
+    return Investigation(
+        question=question,
+        alert=alert,
+        window=window,
+        checklist=demands(question),
+        read_only=request.settings.read_only,
+        budget=Budget(limits=Limits.model_validate(to_json(Limits()) | dict(request.limits))),
+    )
+
+
+def _from_options(request: StartRequest, now: datetime) -> Window | None:
+    if request.since is None and request.until is None:
+        return None
+    end = request.until or now
+    return Window(start=request.since or end - timedelta(hours=1), end=end, origin="options")
+
+
+def _around(alert: Alert | None, now: datetime) -> Window:
+    if alert is None or (alert.onset is None and alert.fired_at is None):
+        return Window(start=now - timedelta(hours=1), end=now)
+    onset = alert.onset or alert.fired_at or now
+    fired = alert.fired_at or onset
+    return Window(start=onset - BEFORE_ALERT, end=fired + AFTER_ALERT, origin="alert")

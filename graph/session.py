@@ -1,0 +1,240 @@
+"""The life of a run: start, resume, and what an attempt leaves behind however it ends.
+
+One process per run: the lock is held for the whole attempt. The state's own status says whether a run is
+finished; the runs row is a cache of it for `list`, repaired here.
+"""
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command, StateSnapshot
+from pydantic import ValidationError
+
+from opsleuth import __version__
+from opsleuth.checkpoints.errors import Unreadable
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.saver import open_saver
+from opsleuth.checkpoints.store import Store
+from opsleuth.graph import build, questions
+from opsleuth.graph.drive import Ended, drive
+from opsleuth.graph.outcome import LAST_EVENT, Outcome, outcome_of
+from opsleuth.graph.prepare import StartRequest, first_state
+from opsleuth.graph.wiring import Parts, deps_for
+from opsleuth.nodes.deps import Deps, Event
+from opsleuth.state.base import to_json
+from opsleuth.state.budget import Budget, Limits
+from opsleuth.state.clock import Clock, SystemClock
+from opsleuth.state.investigation import Investigation
+from opsleuth.state.outcome import FINISHED, Status, StopReason
+
+MOST_STEPS = 100_000
+"""The framework's own guard against endless loops; ours are the limits in the state."""
+
+Given = dict[str, Any] | Command[str] | None
+NextInput = Callable[[StateSnapshot], Given]
+
+
+class NothingToDo(Exception):
+    """The run is over, or still waits for an answer; the text says what would make it go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Starts and resumes runs in one store. `on_event` hears every event as it is stored."""
+
+    store: Store
+    on_event: Callable[[Event], None] = lambda _: None
+    clock: Clock = field(default_factory=SystemClock)
+    parts: Parts = field(default_factory=Parts)
+
+    async def start(self, request: StartRequest) -> Outcome:
+        """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
+        opened = self.parts.sources(request.settings)
+        state = to_json(first_state(request, opened, self.clock))
+        row = self.store.runs.create(
+            RunRow(
+                id=request.run,
+                question=state["question"],
+                name=request.name,
+                project=request.project or "",
+                graph_revision=build.revision(),
+                app_version=__version__,
+                settings=request.settings.to_json() | {"state": state},
+            )
+        )
+        with self.store.lock(row.id):
+            return await self._attempt(row, lambda _: state)
+
+    async def resume(self, run: str, limits: Mapping[str, Any], planner: str | None = None) -> Outcome:
+        """Go on with a run from its last node. `limits` are new totals; `planner` takes over from here.
+
+        Raises NotFound, Busy, and Unreadable for a run that this version cannot read; nothing is changed then.
+        """
+        row = self._row(run)
+        with self.store.lock(row.id):
+            try:
+                return await self._attempt(row, lambda s: self._resumed(row, s, limits, planner), planner)
+            except NothingToDo as over:
+                return outcome_of(self.store, row.id, row.status, row.stop_reason, detail=str(over))
+
+    async def _attempt(self, row: RunRow, next_input: NextInput, planner: str | None = None) -> Outcome:
+        async with open_saver(self.store.path) as saver:
+            graph = build.build(saver)
+            config: RunnableConfig = {
+                "configurable": {"thread_id": row.id},
+                "recursion_limit": MOST_STEPS,
+                "metadata": {"revision": build.revision()},
+            }
+            snapshot = await graph.aget_state(config)
+            given = next_input(snapshot)
+            row = self._begin(row, planner)
+            deps = deps_for(
+                self.parts,
+                self.store,
+                row,
+                self.clock,
+                self.on_event,
+                step=(snapshot.metadata or {}).get("step", 0),
+            )
+            self._announce(row, deps, resumed=bool(snapshot.values))
+            ended = await drive(graph, given, config, deps)
+            return self._end(row, await graph.aget_state(config), ended, deps)
+
+    def _resumed(
+        self, row: RunRow, snapshot: StateSnapshot, limits: Mapping[str, Any], planner: str | None
+    ) -> Given:
+        """What makes the graph go on: nothing, the answers that were waited for, or another way out of the end."""
+        if not snapshot.values:
+            return dict(row.settings["state"])
+        state = readable(row, snapshot)
+        budget = Budget(
+            limits=Limits.model_validate(to_json(state.budget.limits) | dict(limits)), used=state.budget.used
+        )
+        if state.status in FINISHED:
+            return self._reopened(state, budget, planner)
+        if snapshot.interrupts:
+            answers = questions.answers(self.store, row.id, snapshot, self.parts.policy.version)
+            if answers is None:
+                raise NothingToDo("it still waits for an answer; opsleuth approvals shows to what")
+            return Command(resume=answers, update={"budget": to_json(budget)})
+        return Command(update={"budget": to_json(budget)}) if limits else None
+
+    def _reopened(self, state: Investigation, budget: Budget, planner: str | None) -> Given:
+        """A finished run goes on from plan, if what ended it is no longer so."""
+        if state.stop_reason is StopReason.TERMINATED:
+            raise NothingToDo("it was terminated for good; fork it from an earlier checkpoint to go on")
+        if state.stop_reason is StopReason.CONCLUDED:
+            raise NothingToDo("it has concluded; opsleuth report shows the answer")
+        if (limit := budget.exceeded()) is not None:
+            flag = {
+                StopReason.TURN_LIMIT: "turns",
+                StopReason.TIME_LIMIT: "time",
+                StopReason.TOKEN_LIMIT: "tokens",
+            }
+            raise NothingToDo(
+                f"its {limit.value.replace('_', ' ')} is used up; give a new total with --max-{flag.get(limit, 'cost')}"
+            )
+        del planner
+        again = state.changed(
+            status=Status.RUNNING,
+            stop_reason=None,
+            stop_detail="",
+            stalled=0,
+            malformed=0,
+            rework=0,
+            budget=budget,
+        )
+        return Command(goto="plan", update=to_json(again))
+
+    def _begin(self, row: RunRow, planner: str | None) -> RunRow:
+        for kind in ("pause", "cancel"):  # a wish of before this attempt was granted when the last one ended
+            self.store.control.clear(row.id, kind)
+        self.store.runs.update(
+            row.id,
+            attempt=row.attempt + 1,
+            status=Status.RUNNING,
+            stop_reason=None,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            settings=dict(row.settings) | ({"planner": planner} if planner else {}),
+        )
+        return self._row(row.id)
+
+    def _row(self, run: str) -> RunRow:
+        """The run's row by its whole id. Raises NotFound: a graph asked for an unknown thread would start one."""
+        return self.store.runs.get(run) or self.store.runs.find(run)
+
+    def _announce(self, row: RunRow, deps: Deps, *, resumed: bool) -> None:
+        state = row.settings["state"]
+        deps.trace.emit(
+            "run.resumed" if resumed else "run.started",
+            question=row.question,
+            window={"from": state["window"]["start"], "to": state["window"]["end"]},
+            versions={"app": __version__, "graph": build.revision(), "model": deps.planner.name},
+            limits=state["budget"]["limits"],
+            read_only=state["read_only"],
+            resume_cmd=f"opsleuth resume {row.id}",
+        )
+        for warning in deps.warnings():
+            deps.trace.emit("warning", code="source", message=warning, hint="the rest of the data is used")
+
+    def _end(self, row: RunRow, snapshot: StateSnapshot, ended: Ended, deps: Deps) -> Outcome:
+        """Repair the row from the state, say the last word in the trace, and return how it stands."""
+        state = Investigation.model_validate(snapshot.values) if snapshot.values else None
+        status, reason, detail = ended.status, ended.stop_reason, ended.detail
+        if snapshot.interrupts:
+            waiting = questions.ask(self.store, row.id, snapshot, self.parts.policy.version)
+            status, detail = Status.WAITING, f"{len(waiting)} approval{'s' * (len(waiting) != 1)} pending"
+        elif state is not None and state.status in FINISHED:
+            status, reason, detail = state.status, state.stop_reason, state.stop_detail
+        outcome = outcome_of(self.store, row.id, status, reason, detail, ended.signaled)
+        used = state.budget.used if state else None
+        self.store.runs.update(
+            row.id,
+            status=status,
+            stop_reason=reason,
+            verdict=outcome.verdict,
+            turn=used.turns if used else 0,
+            node=snapshot.next[0] if snapshot.next else "end",
+            tokens=used.tokens if used else 0,
+            cost=str(used.cost) if used else "0",
+            pid=None,
+        )
+        deps.trace.emit(
+            LAST_EVENT[status],
+            status=status,
+            stop_reason=reason,
+            verdict=outcome.verdict,
+            exit_code=int(outcome.exit_code),
+            conclusion=(outcome.report or {}).get("answer"),
+            denied=(outcome.report or {}).get("denied", []),
+            unsupported=(outcome.report or {}).get("unsupported", 0),
+            usage=to_json(used) if used else {},
+            detail=detail,
+            resume_cmd=f"opsleuth resume {row.id}",
+        )
+        return outcome
+
+
+def readable(row: RunRow, snapshot: StateSnapshot) -> Investigation:
+    """The stored state. Raises Unreadable if another version's graph or schema wrote it."""
+    stored = (snapshot.metadata or {}).get("revision")
+    if stored not in (build.revision(), *build.ACCEPTED_REVISIONS):
+        raise Unreadable(
+            f"run {row.id} was stored by graph revision {stored} (opsleuth {row.app_version}); this is {build.revision()} "
+            f"(opsleuth {__version__}). Nothing was changed: resume it with the version that wrote it"
+        )
+    try:
+        return Investigation.model_validate(snapshot.values)
+    except ValidationError as error:
+        what = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)[:3]
+        )
+        raise Unreadable(
+            f"the stored state of run {row.id} does not fit this version ({what}). Nothing was changed: "
+            f"resume it with opsleuth {row.app_version}"
+        ) from None

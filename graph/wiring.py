@@ -1,0 +1,87 @@
+"""Where the parts of an attempt are put together: store, sources, tools, planner."""
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.store import Store
+from opsleuth.graph.prepare import Opened, Settings, open_sources
+from opsleuth.models.choose import planner_for
+from opsleuth.models.planner import Planner
+from opsleuth.nodes.deps import Deps, Event, Observed, Trace
+from opsleuth.state.budget import Limits
+from opsleuth.state.calls import Call
+from opsleuth.state.clock import Clock, stamp
+from opsleuth.state.investigation import Investigation
+from opsleuth.tools.breaker import Breaker
+from opsleuth.tools.builtin import BUILTIN
+from opsleuth.tools.executor import Executor
+from opsleuth.tools.policy import Policy
+from opsleuth.tools.registry import Toolbox
+from opsleuth.tools.spec import ToolContext, ToolSpec
+
+WISHES = ("terminate", "cancel", "pause")
+"""What other processes may ask of a run, the strongest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an attempt is made of. Whoever embeds the loop, or tests it, replaces single parts."""
+
+    sources: Callable[[Settings], Opened] = open_sources
+    planner: Callable[[str], Planner] = planner_for
+    specs: Sequence[ToolSpec] = BUILTIN
+    policy: Policy = field(default_factory=Policy)
+
+
+def deps_for(
+    parts: Parts, store: Store, row: RunRow, clock: Clock, on_event: Callable[[Event], None], step: int
+) -> Deps:
+    """The surroundings of one attempt. `step` counts the run's node steps so far."""
+    settings = Settings.of(row.settings)
+    sources = parts.sources(settings).sources
+    toolbox = Toolbox(parts.specs, sources, parts.policy, read_only=settings.read_only)
+    observed = Observed(store, row.id, toolbox.capability_of)
+
+    def context(state: Investigation, call: Call | None) -> ToolContext:
+        return ToolContext(
+            window=state.window,
+            clock=clock,
+            sources=sources,
+            evidence=lambda evidence: observed.body(evidence, state.observations),
+            subject=state.alert,
+            folder=str(store.path.parent / "runs" / row.id),
+            idempotency_key=call.digest if call else None,
+        )
+
+    limits = Limits.model_validate(row.settings["state"]["budget"]["limits"])
+    return Deps(
+        run=row.id,
+        attempt=row.attempt,
+        store=store,
+        trace=Trace(store, row.id, row.attempt, on_event),
+        observed=observed,
+        planner=parts.planner(settings.planner),
+        toolbox=toolbox,
+        executor=Executor(toolbox, clock, store.redactor, Breaker(clock), limits),
+        clock=clock,
+        context=context,
+        redact=store.redactor,
+        on_failure=lambda node, error: _log_failure(store, row.id, clock, node, error),
+        halted=lambda: _wish(store, row.id),
+        warnings=lambda: tuple(w for source in sources.by_name.values() for w in source.warnings),
+        step=step,
+    )
+
+
+def _wish(store: Store, run: str) -> str | None:
+    asked = {request.kind for request in store.control.pending(run)}
+    return next((wish for wish in WISHES if wish in asked), None)
+
+
+def _log_failure(store: Store, run: str, clock: Clock, node: str, error: BaseException) -> None:
+    """The traceback, redacted, goes to a file beside the database and nowhere else."""
+    text = "".join(traceback.format_exception(error))
+    with (store.path.parent / "errors.log").open("a", encoding="utf-8") as log:
+        log.write(f"{stamp(clock.now())} {run} {node}\n{store.redactor(text).value}\n")

@@ -1,0 +1,167 @@
+"""The offline investigator's conclusion: the ranking in sentences, each with the evidence it rests on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+from opsleuth.models.advice import WORDS, advice
+from opsleuth.models.planner import PlannerView
+from opsleuth.state.conclusion import Cause, Claim, Conclusion, Recommendation, RuledOut
+from opsleuth.state.outcome import Verdict
+from opsleuth.state.results import Observation
+
+MOST_CLAIMS = 4
+"""Claims per cause: the best finding of each kind of signal, then the rest."""
+
+Suspect = Mapping[str, Any]
+
+
+class _Case(NamedTuple):
+    """One cause with its claims."""
+
+    cause: Cause
+    claims: tuple[Claim, ...]
+
+
+def ranking_in(view: PlannerView) -> Observation | None:
+    """The newest answer of `rank_suspects`, or None."""
+    found = [o for o in view.observations if o.tool == "rank_suspects" and not o.status.is_error]
+    return found[-1] if found else None
+
+
+def suspects_in(view: PlannerView) -> Sequence[Suspect]:
+    """The ranked suspects, best first; empty without a ranking."""
+    ranking = ranking_in(view)
+    return ranking.record.get("suspects", ()) if ranking else ()
+
+
+def evidence_of(tool: str, view: PlannerView) -> list[Observation]:
+    """What a tool answered so far, errors left out."""
+    return [o for o in view.observations if o.tool == tool and o.status == "ok"]
+
+
+def draft(view: PlannerView) -> Conclusion:
+    """What is to be said: causes, a calm picture, or that nothing can be told."""
+    ranking = ranking_in(view)
+    if ranking is None:
+        return _inconclusive("No source held anything that could be weighed.", view)
+    suspects = list(suspects_in(view))
+    number = ranking.record["causes"]
+    if ranking.record["verdict"] == "cause_found" and number:
+        return _caused(suspects, number, ranking, view)
+    if ranking.record["verdict"] == "healthy":
+        return _calm(ranking, view)
+    return _inconclusive("Nothing that was looked at points at a cause.", view)
+
+
+def _caused(suspects: Sequence[Suspect], number: int, ranking: Observation, view: PlannerView) -> Conclusion:
+    ids = count(1)
+    cases = [_case(s, ranking, view, ids) for s in suspects[:number]]
+    rivals = [s for s in suspects[number:] if s["service"] not in {c.cause.service for c in cases}][:3]
+    ruled_out = [_rival(s, suspects[0], ranking, ids) for s in rivals]
+    names = " and ".join(f"{c.cause.service} ({WORDS[c.cause.kind]})" for c in cases)
+    sole = (
+        ""
+        if ruled_out
+        else " It was the only candidate."
+        if number == 1
+        else " There were no other candidates."
+    )
+    first = cases[0]
+    return Conclusion(
+        verdict=Verdict.CAUSE_FOUND,
+        answer=f"{'Cause' if number == 1 else 'Causes'}: {names}. {first.claims[0].text}{sole}",
+        causes=tuple(c.cause for c in cases),
+        propagation=tuple((a, b) for a, b in ranking.record["propagation"]),
+        ruled_out=tuple(ruling for ruling, _ in ruled_out),
+        not_available=_not_available(view),
+        recommendations=tuple(_advice(cases)),
+        claims=(*(claim for c in cases for claim in c.claims), *(claim for _, claim in ruled_out)),
+    )
+
+
+def _case(suspect: Suspect, ranking: Observation, view: PlannerView, ids: "count[int]") -> _Case:
+    claims = tuple(
+        Claim(id=f"C{next(ids)}", text=str(f["text"])[:1000], evidence=_shown_by(f, ranking, view))
+        for f in suspect["findings"][:MOST_CLAIMS]
+    )
+    cause = Cause(
+        service=suspect["service"],
+        kind=suspect["kind"],
+        metric=suspect.get("metric"),
+        claims=tuple(claim.id for claim in claims),
+    )
+    return _Case(cause, claims)
+
+
+def _shown_by(finding: Mapping[str, Any], ranking: Observation, view: PlannerView) -> tuple[str, ...]:
+    """The evidence in which this finding stands: the source's own tool first, then the ranking."""
+    text = finding["text"]
+    own = [
+        o.evidence
+        for o in view.observations
+        if o.tool != ranking.tool
+        and not o.status.is_error
+        and any(f.get("text") == text for f in _findings(o))
+    ]
+    return tuple(dict.fromkeys((*own[:2], ranking.evidence)))
+
+
+def _findings(observation: Observation) -> Iterable[Mapping[str, Any]]:
+    found = observation.record.get("findings", ())
+    return [f for f in found if isinstance(f, Mapping)]
+
+
+def _rival(rival: Suspect, first: Suspect, ranking: Observation, ids: "count[int]") -> tuple[RuledOut, Claim]:
+    by = rival.get("explained_by")
+    text = (
+        f"{rival['service']} is explained by {by}."
+        if by
+        else f"The findings about {rival['service']} weigh {rival['score']}, those about {first['service']} {first['score']}."
+    )
+    claim = Claim(id=f"C{next(ids)}", text=text, evidence=(ranking.evidence,))
+    ruling = RuledOut(hypothesis=f"{rival['service']}: {WORDS[rival['kind']]}", claims=(claim.id,))
+    return ruling, claim
+
+
+def _advice(cases: Sequence[_Case]) -> Iterable[Recommendation]:
+    for case in cases[:2]:
+        for text in advice(case.cause.kind, case.cause.service):
+            yield Recommendation(text=text, claims=case.cause.claims[:1])
+
+
+def _calm(ranking: Observation, view: PlannerView) -> Conclusion:
+    """Nothing is wrong now: what was looked at and found as usual."""
+    notes = [note for note in ranking.record["notes"] if not note.startswith("Not available")][:MOST_CLAIMS]
+    claims = tuple(
+        Claim(id=f"C{i}", text=n[:1000], evidence=(ranking.evidence,)) for i, n in enumerate(notes, 1)
+    )
+    looked = ", ".join(f"{n} {what}" for what, n in ranking.record["looked_at"].items())
+    return Conclusion(
+        verdict=Verdict.HEALTHY,
+        answer=f"Nothing is wrong in the window, as far as the sources tell. Looked at: {looked}.",
+        not_available=_not_available(view),
+        recommendations=(
+            Recommendation(text="Check the alert's threshold against the usual range of its metric."),
+        ),
+        claims=claims,
+    )
+
+
+def _inconclusive(why: str, view: PlannerView) -> Conclusion:
+    missing = _not_available(view)
+    tail = " What was not available is listed." if missing else ""
+    return Conclusion(
+        verdict=Verdict.INCONCLUSIVE,
+        answer=why + tail,
+        not_available=missing,
+        recommendations=(
+            Recommendation(
+                text="Add the sources that were not available, or widen the window, and ask again."
+            ),
+        ),
+    )
+
+
+def _not_available(view: PlannerView) -> tuple[str, ...]:
+    return tuple(view.not_available)[:40]

@@ -1,0 +1,102 @@
+"""act: run this turn's calls. Every result is stored under its call id before the node returns.
+
+Run again after a crash or a stop, the node finds what is stored and runs only the rest.
+"""
+
+import asyncio
+
+from langgraph.errors import GraphDrained
+
+from opsleuth.models.planner import Observation
+from opsleuth.nodes.deps import Deps, Step
+from opsleuth.nodes.effects import perform
+from opsleuth.state.calls import Call, Gate, ResultStatus, Risk
+from opsleuth.state.investigation import Investigation
+from opsleuth.tools.spec import CallResult
+
+
+async def act(state: Investigation, deps: Deps) -> Step:
+    """Reads side by side, effects one at a time after them, refusals at once."""
+    missing = [call for call in state.pending if deps.store.results.get(deps.run, call.id) is None]
+    reads = [_finish(call, state, deps) for call in missing if call.risk is Risk.READ]
+    for outcome in await asyncio.gather(*reads, return_exceptions=True):
+        if outcome is not None:
+            raise outcome
+    for call in missing:
+        if call.risk is not Risk.READ:
+            await _finish(call, state, deps)
+    return Step(state, "observe")
+
+
+async def _finish(call: Call, state: Investigation, deps: Deps) -> None:
+    """Run one call, store its result, and say so. The executor turns every failure into a result."""
+    if call.gate in (Gate.DENIED, Gate.REFUSED):
+        result = _refused(call)
+    elif call.risk is Risk.READ and (earlier := deps.observed.answer(call.digest)):
+        result = _from_record(call, earlier)
+    else:
+        deps.trace.emit("tool.started", id=call.id, tool=call.tool)
+        result = await _run(call, state, deps)
+    with deps.store.transaction():
+        deps.store.results.put(deps.run, call.id, result)
+        _trace_result(call, result, deps)
+
+
+async def _run(call: Call, state: Investigation, deps: Deps) -> CallResult:
+    left = max(state.budget.limits.seconds - deps.active_seconds(state), 0.0)
+    context = deps.context(state, call)
+    if call.risk is not Risk.READ:
+        return await perform(call, context, left, deps)
+    result = await deps.stopping.run(deps.executor.run(call, context, seconds_left=left))
+    if result.status is ResultStatus.CANCELED and deps.stopping.wished:
+        raise GraphDrained("stopped")
+    return result
+
+
+def _refused(call: Call) -> CallResult:
+    what = "denied by the operator" if call.gate is Gate.DENIED else "refused by policy"
+    text = f"{what}: {call.gate_reason}" if call.gate_reason else what
+    return CallResult(
+        call_id=call.id, status=ResultStatus.NOT_PERMITTED, record={"error": text}, headline=text, tries=0
+    )
+
+
+def _from_record(call: Call, earlier: Observation) -> CallResult:
+    return CallResult(
+        call_id=call.id,
+        status=earlier.status,
+        record=earlier.record,
+        headline=f"already recorded as {earlier.evidence}: {earlier.headline}",
+        source=earlier.source,
+        from_record=earlier.evidence,
+        tries=0,
+    )
+
+
+def _trace_result(call: Call, result: CallResult, deps: Deps) -> None:
+    denied = call.gate in (Gate.DENIED, Gate.REFUSED)
+    kind = (
+        "tool.denied"
+        if denied
+        else "tool.canceled"
+        if result.status is ResultStatus.CANCELED
+        else "tool.completed"
+    )
+    deps.trace.emit(
+        kind,
+        id=call.id,
+        tool=call.tool,
+        args=call.arguments,
+        why=call.purpose,
+        risk=call.risk,
+        status=result.status,
+        evidence=result.from_record or f"E{call.number}",
+        headline=result.headline,
+        spark=list(result.spark),
+        source=result.source,
+        scanned=result.scanned,
+        matched=result.matched,
+        tries=result.tries,
+        ms=result.ms,
+        error=result.record.get("error") if result.status.is_error else None,
+    )

@@ -1,0 +1,121 @@
+"""A decision becomes state: checked against what exists, then applied. Pure functions."""
+
+from collections.abc import Iterable, Sequence
+
+from opsleuth.models.planner import Observation
+from opsleuth.state.decision import Decision, HypothesisChange, PlanChange
+from opsleuth.state.investigation import Hypothesis, Investigation, PlanStep
+
+
+def faults(decision: Decision, state: Investigation, observed: Sequence[Observation]) -> list[str]:
+    """What is wrong with a decision, in words for the planner; empty if it may be applied."""
+    return [
+        *_plan_faults(decision.plan, state),
+        *(fault for change in decision.hypotheses for fault in _hypothesis_faults(change, state, observed)),
+        *_test_faults(decision, state),
+        *_claim_faults(decision, state),
+    ]
+
+
+def apply(decision: Decision, state: Investigation) -> Investigation:
+    """The state with the decision's plan and hypothesis changes; raises ValidationError beyond its bounds."""
+    plan = list(state.plan)
+    for change in decision.plan:
+        plan = _change_step(plan, change)
+    hypotheses = list(state.hypotheses)
+    for revised in decision.hypotheses:
+        hypotheses = _change_hypothesis(hypotheses, revised)
+    return state.changed(plan=tuple(plan), hypotheses=tuple(hypotheses))
+
+
+def _plan_faults(changes: Iterable[PlanChange], state: Investigation) -> Iterable[str]:
+    known = {step.id for step in state.plan}
+    for change in changes:
+        if change.id is None and not change.text:
+            yield "plan: a new step needs a text"
+        elif change.id is not None and change.id not in known:
+            yield f"plan: no step {change.id}; the steps are {', '.join(sorted(known)) or 'none yet'}"
+
+
+def _hypothesis_faults(
+    change: HypothesisChange, state: Investigation, observed: Sequence[Observation]
+) -> Iterable[str]:
+    known = {h.id for h in state.hypotheses}
+    if change.id is None and not change.text:
+        yield "hypotheses: a new hypothesis needs a text"
+    if change.id is not None and change.id not in known:
+        yield f"hypotheses: no {change.id}; open ones are {', '.join(sorted(known)) or 'none yet'}"
+    if change.status == "supported" and not change.supporting:
+        yield f"hypotheses: {change.id or 'a new one'} cannot be supported without evidence: name it in `supporting`"
+    if change.status == "refuted" and not change.contradicting:
+        yield f"hypotheses: {change.id or 'a new one'} cannot be refuted without evidence: name it in `contradicting`"
+    by_id = {f"E{o.number}": o for o in observed}
+    for evidence in (*change.supporting, *change.contradicting):
+        if evidence not in by_id:
+            yield f"hypotheses: {evidence} does not exist; the newest is E{state.observations}"
+        elif by_id[evidence].status.is_error:
+            yield f"hypotheses: {evidence} is an error of the tool {by_id[evidence].tool}, which says nothing about the incident"
+
+
+def _test_faults(decision: Decision, state: Investigation) -> Iterable[str]:
+    """A call may test a hypothesis that exists, or one that this decision opens."""
+    opened = sum(change.id is None for change in decision.hypotheses)
+    known = {f"H{n}" for n in range(1, len(state.hypotheses) + opened + 1)}
+    for call in decision.calls:
+        if call.tests is not None and call.tests not in known:
+            yield f"calls: {call.tool} tests {call.tests}, which does not exist; there are {', '.join(sorted(known)) or 'none'}"
+
+
+def _claim_faults(decision: Decision, state: Investigation) -> Iterable[str]:
+    if decision.conclusion is None:
+        return
+    ids = [claim.id for claim in decision.conclusion.claims]
+    if len(ids) != len(set(ids)):
+        yield "conclusion: two claims have the same id: number them C1, C2, …"
+    cited = {c for cause in decision.conclusion.causes for c in cause.claims}
+    if missing := sorted(cited - set(ids)):
+        yield f"conclusion: causes cite {', '.join(missing)}, which are no claims of it; claims are {', '.join(ids) or 'none'}"
+    for claim in decision.conclusion.claims:
+        if not claim.evidence:
+            yield f"conclusion: {claim.id} cites no evidence"
+        for evidence in claim.evidence:
+            if int(evidence[1:]) > state.observations:
+                yield f"conclusion: {claim.id} cites {evidence}, which does not exist; the newest is E{state.observations}"
+
+
+def _change_step(plan: list[PlanStep], change: PlanChange) -> list[PlanStep]:
+    if change.id is None:
+        return [*plan, PlanStep(id=f"P{len(plan) + 1}", text=change.text, status=change.status)]
+    return [
+        PlanStep(id=step.id, text=change.text or step.text, status=change.status)
+        if step.id == change.id
+        else step
+        for step in plan
+    ]
+
+
+def _change_hypothesis(hypotheses: list[Hypothesis], change: HypothesisChange) -> list[Hypothesis]:
+    if change.id is None:
+        new = Hypothesis(
+            id=f"H{len(hypotheses) + 1}",
+            text=change.text,
+            service=change.service,
+            kind=change.kind,
+            status=change.status,
+            supporting=change.supporting,
+            contradicting=change.contradicting,
+        )
+        return [*hypotheses, new]
+    return [_revised(h, change) if h.id == change.id else h for h in hypotheses]
+
+
+def _revised(old: Hypothesis, change: HypothesisChange) -> Hypothesis:
+    return Hypothesis(
+        id=old.id,
+        text=change.text or old.text,
+        service=change.service or old.service,
+        kind=change.kind or old.kind,
+        status=change.status,
+        supporting=tuple(dict.fromkeys((*old.supporting, *change.supporting))),
+        contradicting=tuple(dict.fromkeys((*old.contradicting, *change.contradicting))),
+    )

@@ -1,0 +1,31 @@
+"""What an operator asked for while the run was busy, read before every node."""
+
+from langgraph.errors import GraphDrained
+
+from opsleuth.nodes.deps import Deps, Step
+from opsleuth.state.investigation import Investigation, Notice
+from opsleuth.state.outcome import StopReason
+
+STOPS = {"cancel": StopReason.CANCELED, "terminate": StopReason.TERMINATED}
+
+
+def halt(node: str, state: Investigation, deps: Deps) -> Step | None:
+    """The step to take instead of the node, or None.
+
+    A pause leaves the run where it is: the node has not run and will be the next one at resume.
+    A cancellation ends the run through verify, so that there is a report of what was found; verify itself
+    is not kept from finishing.
+    """
+    wish = deps.halted()
+    if wish == "pause" or (deps.stopping.wished and wish not in STOPS):
+        raise GraphDrained(wish or "stopped")
+    if wish in STOPS and state.stop_reason is None and node != "verify":
+        stopped = state.changed(stop_reason=STOPS[wish], stop_detail="by an operator", pending=())
+        return Step(stopped, "verify")
+    return None
+
+
+def with_notes(state: Investigation, notes: list[str]) -> Investigation:
+    """The state with an operator's notes for the planner."""
+    new = tuple(Notice(code="note", text=f"Note of the operator: {note}"[:1000]) for note in notes)
+    return state.changed(notices=(*state.notices, *new)[-12:]) if new else state

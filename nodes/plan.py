@@ -1,0 +1,126 @@
+"""plan: ask the planner for the next step, and turn its decision into checked, numbered, gated calls."""
+
+from opsleuth.models.planner import Decided, Malformed, ModelUnavailable, PlannerView
+from opsleuth.nodes import decide
+from opsleuth.nodes.deps import Deps, Step
+from opsleuth.nodes.marks import marks
+from opsleuth.state.budget import Spent
+from opsleuth.state.calls import Call, CallRequest, Gate
+from opsleuth.state.investigation import Investigation, Notice
+from opsleuth.state.outcome import StopReason
+from opsleuth.tools.spec import InvalidArguments
+
+
+async def plan(state: Investigation, deps: Deps) -> Step:
+    """One turn's decision. A limit is checked before the planner is asked; a bad decision is told to it."""
+    if limit := state.budget.exceeded(deps.active_seconds(state)):
+        return _stop(state, limit, f"the {limit.value.replace('_', ' ')} was reached")
+    state = state.changed(budget=state.budget.plus(turns=1), review=None)
+    view = PlannerView(
+        state=state,
+        observations=deps.observed.upto(state.observations),
+        tools=deps.toolbox.specs,
+        not_available=deps.toolbox.not_available,
+    )
+    try:
+        decided = await deps.stopping.run(deps.planner.decide(view))
+    except Malformed as error:
+        return _malformed(_charged(state, error.spent, deps), deps, str(error))
+    except ModelUnavailable as error:
+        return _stop(_charged(state, error.spent, deps), StopReason.MODEL_UNAVAILABLE, str(error))
+    state = _charged(state, decided.spent, deps)
+    try:
+        return _take(decided, state, deps)
+    except Malformed as error:
+        return _malformed(state, deps, str(error))
+
+
+def _take(decided: Decided, before: Investigation, deps: Deps) -> Step:
+    """Apply a decision; raises `Malformed` with every fault in it."""
+    decision = decided.decision
+    if found := decide.faults(decision, before, deps.observed.upto(before.observations)):
+        raise Malformed("; ".join(found))
+    calls = tuple(_call(request, i, before, deps) for i, request in enumerate(decision.calls, start=1))
+    state = decide.apply(decision, before).changed(
+        malformed=0,
+        notices=marks(decision, before, deps),
+        pending=calls,
+        draft=decision.conclusion or before.draft,
+    )
+    _trace_decision(decided, before, state, deps)
+    if decision.conclusion is not None:
+        return Step(state, "verify")
+    return Step(state, "approve" if any(call.gate is Gate.ASK for call in calls) else "act")
+
+
+def _call(request: CallRequest, index: int, state: Investigation, deps: Deps) -> Call:
+    try:
+        checked = deps.toolbox.check(request)
+    except InvalidArguments as error:
+        raise Malformed(f"call {index} ({request.tool}): {error}") from None
+    call_id = f"{deps.run}/t{state.budget.used.turns}c{index}"
+    return checked.call(request, call_id=call_id, number=state.observations + index)
+
+
+def _malformed(state: Investigation, deps: Deps, text: str) -> Step:
+    count, limit = state.malformed + 1, state.budget.limits.malformed
+    deps.trace.emit("warning", code="malformed", message=text, hint=f"{count} of {limit} in a row")
+    notice = Notice(code="malformed", text=f"Your last decision was not valid: {text}"[:1000])
+    state = state.changed(malformed=count, notices=(notice,), pending=())
+    if count >= limit:
+        detail = f"{count} decisions in a row were not valid; the last: {text}"
+        return _stop(state, StopReason.MALFORMED_DECISIONS, detail)
+    return Step(state, "plan")
+
+
+def _stop(state: Investigation, reason: StopReason, detail: str) -> Step:
+    return Step(state.changed(stop_reason=reason, stop_detail=detail[:1000], pending=()), "verify")
+
+
+def _charged(state: Investigation, spent: Spent, deps: Deps) -> Investigation:
+    if spent.model_calls:
+        deps.trace.emit(
+            "model.completed",
+            model=deps.planner.name,
+            role="planner",
+            **{"in": spent.tokens_in, "out": spent.tokens_out},
+            cached=spent.tokens_cached,
+            usd=str(spent.cost),
+            estimated=spent.estimated,
+        )
+    return state.changed(budget=state.budget.plus(spent=spent))
+
+
+def _trace_decision(decided: Decided, before: Investigation, after: Investigation, deps: Deps) -> None:
+    if after.plan != before.plan:
+        changed = [s for s in after.plan if s not in before.plan]
+        deps.trace.later(
+            "plan.updated", steps=[{"id": s.id, "text": s.text, "status": s.status} for s in changed]
+        )
+    for h in after.hypotheses:
+        if h not in before.hypotheses:
+            deps.trace.later(
+                "hypothesis.updated",
+                id=h.id,
+                text=h.text,
+                status=h.status,
+                **{"for": list(h.supporting), "against": list(h.contradicting)},
+            )
+    for call in after.pending:
+        deps.trace.later(
+            "tool.requested",
+            id=call.id,
+            evidence=f"E{call.number}",
+            tool=call.tool,
+            args=call.arguments,
+            why=call.purpose,
+            risk=call.risk,
+            gate=call.gate,
+        )
+    deps.trace.emit(
+        "decision.made",
+        reason=decided.decision.reason,
+        calls=[call.id for call in after.pending],
+        concludes=decided.decision.conclusion is not None,
+        snapshot=list(decided.snapshot),
+    )

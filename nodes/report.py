@@ -1,0 +1,93 @@
+"""The report as one JSON document: stored at the end of a run, read without the framework."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from opsleuth.checkpoints.effects import EffectRow
+from opsleuth.nodes.deps import Deps
+from opsleuth.nodes.timeline import timeline
+from opsleuth.state.base import to_json
+from opsleuth.state.calls import ResultStatus
+from opsleuth.state.investigation import Investigation
+from opsleuth.state.results import Observation
+
+Document = dict[str, Any]
+
+
+def report(state: Investigation, deps: Deps) -> Document:
+    """The answer with everything it rests on. Times RFC 3339 UTC, money a decimal string, lists ranked best first."""
+    observed = deps.observed.upto(state.observations)
+    raw = to_json(state)
+    conclusion = raw["draft"] or {}
+    claims = conclusion.pop("claims", [])
+    unsupported = sum(claim["status"] == "unsupported" for claim in claims)
+    return {
+        "run": deps.run,
+        "question": state.question,
+        "alert": raw["alert"],
+        "window": {"start": raw["window"]["start"], "end": raw["window"]["end"]},
+        "status": raw["status"],
+        "stop_reason": raw["stop_reason"],
+        "stop_detail": state.stop_detail,
+        **conclusion,
+        "not_available": _not_available(
+            conclusion.get("not_available", ()), deps.toolbox.not_available, observed
+        ),
+        "claims": claims,
+        "unsupported": unsupported,
+        "hypotheses": raw["hypotheses"],
+        "plan": raw["plan"],
+        "timeline": timeline(state, observed),
+        "evidence": [_evidence(o) for o in observed if o.evidence == f"E{o.number}"],
+        "effects": [_effect(row) for row in deps.store.effects.list(deps.run)],
+        "denied": [_denied(o) for o in observed if o.status is ResultStatus.NOT_PERMITTED],
+        "usage": raw["budget"]["used"],
+        "limits": raw["budget"]["limits"],
+        "planner": deps.planner.name,
+        "read_only": state.read_only,
+    }
+
+
+def _not_available(said: Iterable[str], sources: Iterable[str], observed: Iterable[Observation]) -> list[str]:
+    """What the conclusion says, what has no source, and what was asked for and not there; each once."""
+    asked = (f"{o.tool}: {o.headline}" for o in observed if o.status is ResultStatus.NOT_RECORDED)
+    failed = (f"{o.tool}: {o.headline}" for o in observed if o.status in _FAILED)
+    return list(dict.fromkeys((*said, *sources, *asked, *failed)))
+
+
+_FAILED = (ResultStatus.UNAVAILABLE, ResultStatus.TIMEOUT, ResultStatus.TRANSIENT, ResultStatus.INTERNAL)
+
+
+def _evidence(o: Observation) -> Mapping[str, Any]:
+    return {
+        "id": o.evidence,
+        "tool": o.tool,
+        "arguments": dict(o.arguments),
+        "purpose": o.purpose,
+        "status": o.status,
+        "headline": o.headline,
+        "source": o.source,
+        "target": o.target,
+        "turn": o.turn,
+    }
+
+
+def _effect(row: EffectRow) -> Mapping[str, Any]:
+    return {
+        "id": row.call_id,
+        "tool": row.tool,
+        "target": row.target,
+        "arguments": dict(row.arguments),
+        "risk": row.risk,
+        "status": row.status,
+        "outcome": row.outcome,
+        "approval": row.approval,
+        "started": row.started,
+        "finished": row.finished,
+        "verified": row.verified,
+        "checked": row.checked,
+    }
+
+
+def _denied(o: Observation) -> Mapping[str, Any]:
+    return {"tool": o.tool, "arguments": dict(o.arguments), "reason": o.headline, "turn": o.turn}

@@ -1,0 +1,56 @@
+"""verify: nothing is believed. After an effect the world is read again; before the end the draft is checked."""
+
+from langgraph.graph import END
+
+from opsleuth.nodes.deps import Deps, Step
+from opsleuth.nodes.partial import partial
+from opsleuth.nodes.postconditions import after_effects
+from opsleuth.nodes.report import report
+from opsleuth.nodes.review import Checked, check
+from opsleuth.state.conclusion import Conclusion, Review
+from opsleuth.state.investigation import Investigation, Notice
+from opsleuth.state.outcome import ENDS, StopReason
+
+
+async def verify(state: Investigation, deps: Deps) -> Step:
+    """Check what is to be said. Gaps go back to the planner while rework is left, then they are removed."""
+    if state.unverified:
+        return await after_effects(state, deps)
+    draft = state.draft or partial(state, deps.observed.upto(state.observations))
+    checked = check(draft, state, deps)
+    if state.stop_reason is None and checked.gaps and state.rework < state.budget.limits.rework:
+        return _rework(state, checked, deps)
+    return _end(state, checked, deps)
+
+
+def _rework(state: Investigation, checked: Checked, deps: Deps) -> Step:
+    gaps = checked.gaps[:12]
+    deps.trace.emit("claim.verified", accepted=False, gaps=list(gaps), rework=state.rework + 1)
+    notices = tuple(Notice(code="rework", text=gap[:1000]) for gap in gaps)
+    return Step(
+        state.changed(
+            notices=notices,
+            rework=state.rework + 1,
+            review=Review(accepted=False, gaps=gaps, unsupported=checked.unsupported),
+        ),
+        "plan",
+    )
+
+
+def _end(state: Investigation, checked: Checked, deps: Deps) -> Step:
+    """Store the report in a table that is read without the framework, then end."""
+    final: Conclusion = checked.conclusion
+    reason = state.stop_reason or StopReason.CONCLUDED
+    state = state.changed(
+        draft=final,
+        review=Review(accepted=not checked.gaps, gaps=checked.gaps[:12], unsupported=checked.unsupported),
+        stop_reason=reason,
+        status=ENDS[reason][0],
+        notices=(),
+    )
+    for claim in final.claims:
+        deps.trace.later(
+            "claim.verified", id=claim.id, text=claim.text, status=claim.status, problems=list(claim.problems)
+        )
+    deps.store.reports.put(deps.run, report(state, deps))
+    return Step(state, END)
