@@ -10,6 +10,7 @@ def words(text: str) -> frozenset[str]:
 GENERIC = words(
     "k8s ipv4 ipv6 utf8 utf-8 sha256 md5 base64 oauth2 x86_64 amd64 arm64 i/o e.g i.e a.k.a vs and/or"
     " postgresql mysql github gitlab javascript typescript mongodb dynamodb rabbitmq graphql nodejs grpc"
+    " oauth opentelemetry websocket websockets openssl macos mtls nan utc+8 json yaml"
     " devops openai youtube linkedin cpu/memory read/write"
 )
 # A compound with one of these inside is prose (`out-of-memory`).
@@ -26,7 +27,7 @@ PARTNERS = words(
     "cross per multi single non client side in inter intra level wide miss misses hit hits depth full size rate"
     " time based bound only driven related to up down facing read write self sub pre post specific induced"
     " ready aware less free local stale other of out and on side-by the long short high low new old all more"
-    " well half full-time crash back first second third mid same five ten"
+    " sent account accounts made run led written grained well half full-time crash back first second third mid same five ten"
 )
 # `the failing service` names nothing.
 ADJECTIVES = words(
@@ -44,5 +45,5 @@ ADJECTIVES = words(
     " said mentioned batch cron background scheduled micro cloud managed hosted connected neighbouring kubernetes"
     " redis postgres postgresql mysql kafka mongo mongodb nginx rabbitmq elasticsearch docker linux java python"
     " node pod container database application service cluster host network storage disk memory cpu dns cache"
-    " retry lock wait temporary permanent active inactive standby running ready"
+    " one two three simple simpler pool retry lock wait temporary permanent active inactive standby running ready"
 )

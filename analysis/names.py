@@ -42,7 +42,11 @@ def names(text: str, known: Iterable[str] = ()) -> list[str]:
     ]
     found += [m[1] for m in _CALLED.finditer(text)]
     found += [
-        m[1] for m in _PLACED.finditer(text) if m[1].lower() not in ADJECTIVES and m.start(1) not in covered
+        m[1]
+        for m in _PLACED.finditer(text)
+        if m[1].lower() not in ADJECTIVES
+        and not m[1].endswith(("able", "ible"))
+        and m.start(1) not in covered
     ]
     unique = {name.casefold(): name for name in reversed(found) if _countable(name)}
     return list(reversed(unique.values()))
@@ -92,6 +96,8 @@ def _hyphenated(word: str) -> bool:
     parts = re.split(r"[-+]", word)
     if len(parts) > 2:
         return not JOINTS.intersection(parts) and parts[0] not in ("non", "pre", "post", "re")
+    if any(part.endswith("ed") for part in parts):  # operator-declared
+        return False
     return bool(COMPONENTS.intersection(parts)) and not PARTNERS.intersection(parts)
 
 

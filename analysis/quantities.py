@@ -30,6 +30,8 @@ _COMPOUND = re.compile(
     re.ASCII,
 )
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)(?![A-Za-z0-9_])")
+# After a number within one word: another number (a range, a fraction), or a word it counts (`5,000-row`).
+_GOES_ON = re.compile(rf"[-/:~]{{1,2}}\d|-[a-z]{{3,20}}(?![{WORD_CHARS}.:/@-])")
 _KEYED = re.compile(r"([A-Za-z_]+):(?=\d)")
 _LABEL = re.compile(
     r"(?:\b(?:step|option|phase|priority|candidate|hypothesis|item|section|part|figure|no\.) ?|[#第]|方案|选项|步骤) ?$",
@@ -148,7 +150,7 @@ def _number(text: str, start: int, lexeme_end: int) -> Quantity | None:
         return compound
     end = match.end()
     unit = UNIT.match(text, end)
-    if unit is None and end < lexeme_end and not re.match(r"[-/:~]+\d", text[end : end + 3], re.ASCII):
+    if unit is None and end < lexeme_end and not _GOES_ON.match(text, end):
         return None
     if unit is None and _is_label(text, start, end):
         return None
