@@ -4,7 +4,9 @@ A change by itself is no trouble. It becomes a suspect where its service also sh
 shorter before the onset it was.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from opsleuth.analysis.records import Change, Finding, Recording
 
@@ -22,6 +24,8 @@ _SAMPLE_SECONDS = 60.0
 # within the hour, by their first traffic. Alone it is little more than noticeable: most changes break nothing.
 _AT_ONCE = 4.0
 _HALF_SECONDS = 1800.0
+# The size at which another detector's finding is as likely chance as not.
+_NOTICEABLE = 3.0
 
 
 def find(recording: Recording) -> list[Finding]:
@@ -36,11 +40,17 @@ def find(recording: Recording) -> list[Finding]:
 
 
 def supported(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings without those changes whose service shows no trouble otherwise."""
-    troubled = {
-        f.service for f in findings if f.signal != "changes" and f.direction != "healthy" and f.size > 0.0
-    }
-    return [f for f in findings if f.signal != "changes" or f.service in troubled]
+    """The findings, changes weakened to what else speaks against their service, and left out where nothing does."""
+    support: dict[str, float] = defaultdict(float)
+    for finding in findings:
+        if finding.signal != "changes" and finding.direction == "cause":
+            share = finding.size / (finding.size + _NOTICEABLE)
+            support[finding.service] = max(support[finding.service], share)
+    return [
+        f if f.signal != "changes" else replace(f, size=f.size * support[f.service])
+        for f in findings
+        if f.signal != "changes" or support[f.service] > 0.0
+    ]
 
 
 def _finding(change: Change, kind: str, onset: float) -> Finding:

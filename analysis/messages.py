@@ -52,7 +52,7 @@ class Talk:
 def find(recording: Recording) -> list[Finding]:
     """Findings from what log lines say in words, strongest first.
 
-    `size` is the weight of the phrase (1 shows, 2 acts, 3 names the cause) times 1 + log10 of the lines beyond
+    `size` is the weight of the phrase (see `phrases`) times 1 + log10 of the lines beyond
     the usual number.
     """
     lines = recording.logs or ()

@@ -1,7 +1,7 @@
 """What the platform itself reports: events, and the states of pods, jobs, nodes, controllers and deliveries.
 
 A finding of size 0 says that a reported trouble is over; one of direction `healthy` that what the alert is about
-is as it should be. Other sizes are the weights of `phrases` (6 names the cause, 3 tells what the platform did,
+is as it should be. Other sizes are the weights of `phrases` (12 names the cause, 8 tells what the platform did,
 1 shows that something suffers), less where the trouble is not what the alert is about, or older than the incident.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opsleuth.analysis import delivery, describe, wording, workloads
-from opsleuth.analysis.diagnosis import REASONS, STEADY_SECONDS, diagnose
+from opsleuth.analysis.diagnosis import REASONS, STEADY_SECONDS, began, diagnose
 from opsleuth.analysis.owners import CONTROLLERS, Owners, owners
 from opsleuth.analysis.phrases import ACTS, NAMES_CAUSE, SHOWS
 from opsleuth.analysis.records import Finding, PlatformEvent, Recording
@@ -86,9 +86,7 @@ def _state_troubles(states: Iterable[Workload], known: Owners) -> Iterator[Troub
             words=words,
             signal="objects",
             figures=_figures(state),
-            onset=None
-            if state.read_at is None or state.age_seconds is None
-            else state.read_at - state.age_seconds,
+            onset=began(state),
             # A controller only counts what its pods do.
             victim=kind == "other",
         )

@@ -47,8 +47,15 @@ def test_a_change_after_the_onset_broke_nothing() -> None:
 
 def test_a_change_counts_only_where_its_service_is_in_trouble() -> None:
     web, cart = changes.find(recording(changes=[change(5), change(6, "cart")]))
-    assert changes.supported([web, cart, trouble("web")]) == [web, trouble("web")]
-    assert changes.supported([web, trouble("web", "healthy")]) == [trouble("web", "healthy")]
+    kept = changes.supported([web, cart, trouble("web")])
+    assert [(f.service, f.signal) for f in kept] == [("web", "changes"), ("web", "metrics")]
+    assert 0.0 < kept[0].size < web.size
+
+
+@pytest.mark.parametrize("direction", ["healthy", "victim"])
+def test_what_is_no_cause_supports_no_change(direction: str) -> None:
+    (web,) = changes.find(recording(changes=[change(5)]))
+    assert changes.supported([web, trouble("web", direction)]) == [trouble("web", direction)]
 
 
 def test_no_changes_no_findings() -> None:
