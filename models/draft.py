@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from opsleuth.models.advice import WORDS, advice
 from opsleuth.models.planner import PlannerView
-from opsleuth.state.conclusion import Cause, Claim, Conclusion, Recommendation, RuledOut
+from opsleuth.state.calls import Risk
+from opsleuth.state.conclusion import Action, Cause, Claim, Conclusion, Recommendation, RuledOut
 from opsleuth.state.outcome import Verdict
 from opsleuth.state.results import Observation
 
@@ -14,6 +15,7 @@ MOST_CLAIMS = 4
 """Claims per cause: the best finding of each kind of signal, then the rest."""
 
 Suspect = Mapping[str, Any]
+Finding = Mapping[str, Any]
 
 
 class _Case(NamedTuple):
@@ -57,27 +59,51 @@ def draft(view: PlannerView) -> Conclusion:
 def _caused(suspects: Sequence[Suspect], number: int, ranking: Observation, view: PlannerView) -> Conclusion:
     ids = count(1)
     cases = [_case(s, ranking, view, ids) for s in suspects[:number]]
-    rivals = [s for s in suspects[number:] if s["service"] not in {c.cause.service for c in cases}][:3]
+    blamed = {c.cause.service for c in cases}
+    change = _trigger(suspects, blamed, ranking)
+    triggered = _triggered(change, ranking, view, ids) if change else ()
+    rivals = [s for s in suspects[number:] if s["service"] not in blamed][:3]
     ruled_out = [_rival(s, suspects[0], ranking, ids) for s in rivals]
     names = " and ".join(f"{c.cause.service} ({WORDS[c.cause.kind]})" for c in cases)
-    sole = (
-        ""
-        if ruled_out
-        else " It was the only candidate."
-        if number == 1
-        else " There were no other candidates."
-    )
-    first = cases[0]
+    sentences = [f"{'Cause' if number == 1 else 'Causes'}: {names}.", _sentence(cases[0].claims[0].text)]
+    sentences += [f"What changed: {_sentence(claim.text)}" for claim in triggered]
+    if not ruled_out:
+        sentences.append("It was the only candidate." if number == 1 else "There were no other candidates.")
     return Conclusion(
         verdict=Verdict.CAUSE_FOUND,
-        answer=f"{'Cause' if number == 1 else 'Causes'}: {names}. {first.claims[0].text}{sole}",
+        answer=" ".join(sentences),
         causes=tuple(c.cause for c in cases),
         propagation=tuple((a, b) for a, b in ranking.record["propagation"]),
         ruled_out=tuple(ruling for ruling, _ in ruled_out),
         not_available=_not_available(view),
-        recommendations=tuple(_advice(cases)),
-        claims=(*(claim for c in cases for claim in c.claims), *(claim for _, claim in ruled_out)),
+        recommendations=tuple(_advice(cases, change, triggered, view)),
+        claims=(
+            *(claim for c in cases for claim in c.claims),
+            *triggered,
+            *(claim for _, claim in ruled_out),
+        ),
     )
+
+
+def _trigger(suspects: Sequence[Suspect], blamed: set[str], ranking: Observation) -> Finding | None:
+    """The change that most likely set it off: of a cause itself, or of who stands next to one on its way."""
+    near = blamed.union(*(pair for pair in ranking.record["propagation"] if blamed & set(pair)))
+    changes = [
+        f for s in suspects for f in s["findings"] if f.get("detector") == "changes" and s["service"] in near
+    ]
+    return max(changes, key=lambda f: (f["service"] in blamed, f["size"]), default=None)
+
+
+def _triggered(
+    change: Finding, ranking: Observation, view: PlannerView, ids: "count[int]"
+) -> tuple[Claim, ...]:
+    listed = [o.evidence for o in evidence_of("changes_list", view)]
+    evidence = tuple(dict.fromkeys((*listed[:1], ranking.evidence)))
+    return (Claim(id=f"C{next(ids)}", text=str(change["text"])[:1000], evidence=evidence),)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _case(suspect: Suspect, ranking: Observation, view: PlannerView, ids: "count[int]") -> _Case:
@@ -124,10 +150,31 @@ def _rival(rival: Suspect, first: Suspect, ranking: Observation, ids: "count[int
     return ruling, claim
 
 
-def _advice(cases: Sequence[_Case]) -> Iterable[Recommendation]:
+def _advice(
+    cases: Sequence[_Case], change: Finding | None, triggered: Sequence[Claim], view: PlannerView
+) -> Iterable[Recommendation]:
+    """First undo what set it off, then what helps with each kind of cause; each sentence once."""
+    if change is not None:
+        yield _undo(change, triggered, view)
+    said: set[str] = set()
     for case in cases[:2]:
         for text in advice(case.cause.kind, case.cause.service):
-            yield Recommendation(text=text, claims=case.cause.claims[:1])
+            if text not in said:
+                said.add(text)
+                yield Recommendation(text=text, claims=case.cause.claims[:1])
+
+
+def _undo(change: Finding, triggered: Sequence[Claim], view: PlannerView) -> Recommendation:
+    service = str(change["service"])
+    release = change["kind"] == "deploy"
+    text = (
+        f"Roll {service} back to the release before."
+        if release
+        else f"Undo the {change['kind']} change of {service}."
+    )
+    offered = release and any(spec.name == "service_rollback" for spec in view.tools)
+    action = Action(tool="service_rollback", arguments={"service": service}) if offered else None
+    return Recommendation(text=text, action=action, risk=Risk.HIGH, claims=tuple(c.id for c in triggered))
 
 
 def _calm(ranking: Observation, view: PlannerView) -> Conclusion:

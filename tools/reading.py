@@ -135,6 +135,7 @@ def finding_record(finding: Finding) -> dict[str, Any]:
         "size": figure(finding.size),
         "direction": finding.direction,
         "detector": finding.detector,
+        "signal": finding.signal,
         "metric": finding.metric,
         "onset": zulu(finding.onset),
         "figures": plain(finding.figures),
