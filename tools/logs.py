@@ -12,6 +12,7 @@ from pydantic import Field
 from opsleuth.analysis.failure_words import speaks_of_failure
 from opsleuth.analysis.records import LogLine, Span
 from opsleuth.state.calls import ResultStatus
+from opsleuth.state.clock import Clock
 from opsleuth.tools.arguments import Service, Windowed, zulu
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.reading import (
@@ -28,6 +29,8 @@ from opsleuth.tools.sources.base import LogScanner
 from opsleuth.tools.spec import ToolContext, ToolResult, ToolSpec
 
 WIDEST_LINE = 400
+# A search that has not ended by then says how far it came: better than a call that is cut and says nothing.
+SEARCH_SECONDS = 7.0
 _ORDER = ("debug", "info", "warn", "error")
 _SEVERITY = {
     **dict.fromkeys(("trace", "debug", "verbose", "fine"), 0),
@@ -58,6 +61,7 @@ class _Found:
     matched: int = 0
     without_time: int = 0
     seen_service: bool = False
+    incomplete: str = ""
     first: float | None = None
     last: float | None = None
     lines_total: int = 0
@@ -68,6 +72,7 @@ class _Found:
 
     def keep(self, line: LogLine) -> None:
         self.matched += 1
+        self.without_time += line.time is None
         self.levels[(line.level or "none").lower()] += 1
         self.services[line.service] += 1
         if line.time is not None:
@@ -83,52 +88,67 @@ class _Found:
 
 async def logs_search(arguments: LogsSearch, context: ToolContext) -> ToolResult:
     span = None if arguments.baseline and not arguments.since else arguments.span(context.window)
-    stop = threading.Event()
-    lines = await _lines(context, arguments)
+    pass_ = _Pass(arguments, span, context.clock)
+    lines = await _lines(context, arguments, span)
     try:
-        found = await asyncio.to_thread(_search, lines, arguments, span, stop)
+        found = await asyncio.to_thread(pass_.search, lines)
     finally:
-        stop.set()  # a search that was cancelled must not go on reading in its thread
+        pass_.stop.set()  # a search that was cancelled must not go on reading in its thread
     await require_service(context, arguments.service, [arguments.service or ""] if found.seen_service else [])
     if why := _uncovered(found, arguments):
         return not_recorded(context, "logs", why, scanned=found.scanned, **_head(arguments, span))
     return _search_result(arguments, context, span, found)
 
 
-async def _lines(context: ToolContext, arguments: LogsSearch) -> Iterator[LogLine]:
+async def _lines(context: ToolContext, arguments: LogsSearch, span: Span | None) -> Iterator[LogLine]:
     """All lines of all sources; those that can stream are not held in memory."""
     streams: list[Iterable[LogLine]] = []
     for source in context.sources.serving("logs"):
         if isinstance(source, LogScanner):
-            streams.append(source.scan_logs(baseline=arguments.baseline))
+            streams.append(source.scan_logs(baseline=arguments.baseline, span=span))
         else:
             recording = await source.read(["logs"], window_span(context))
             streams.append((recording.logs_baseline if arguments.baseline else recording.logs) or ())
     return (line for stream in streams for line in stream)
 
 
-def _search(
-    lines: Iterator[LogLine], arguments: LogsSearch, span: Span | None, stop: threading.Event
-) -> _Found:
-    found = _Found(arguments.limit)
-    text = arguments.text.casefold()
-    least = _ORDER.index(arguments.level) if arguments.level else None
-    for line in lines:
+class _Pass:
+    """One pass over the lines; `stop` ends it from another thread, its own time ends it as well."""
+
+    def __init__(self, arguments: LogsSearch, span: Span | None, clock: Clock) -> None:
+        self.stop = threading.Event()
+        self._service = arguments.service
+        self._text = arguments.text.casefold()
+        self._least = _ORDER.index(arguments.level) if arguments.level else 0
+        self._span = span
+        self._clock = clock
+        self._found = _Found(arguments.limit)
+
+    def search(self, lines: Iterable[LogLine]) -> _Found:
+        found, until = self._found, self._clock.monotonic() + SEARCH_SECONDS
+        for number, line in enumerate(lines, 1):
+            if number % 4096 == 0 and (self.stop.is_set() or self._clock.monotonic() > until):
+                found.incomplete = f"the search was ended after {number:,} lines, at {zulu(line.time)}"
+                break
+            self._look_at(line)
+        return found
+
+    def _look_at(self, line: LogLine) -> None:
+        found = self._found
         found.lines_total += 1
-        if found.lines_total % 4096 == 0 and stop.is_set():
-            break
-        mine = arguments.service in (None, line.service)
+        mine = self._service in (None, line.service)
         found.seen_service = found.seen_service or mine
-        if span is not None and line.time is not None and not within(line.time, span):
-            continue
+        if self._span is not None and line.time is not None and not within(line.time, self._span):
+            return
         found.scanned += 1
-        if not mine or (least is not None and severity(line) < least):
-            continue
-        if text and text not in line.message.casefold() and text not in (line.pod or "").casefold():
-            continue
-        found.without_time += line.time is None
-        found.keep(line)
-    return found
+        if mine and self._matches(line):
+            found.keep(line)
+
+    def _matches(self, line: LogLine) -> bool:
+        if self._least and severity(line) < self._least:
+            return False
+        text = self._text
+        return not text or text in line.message.casefold() or text in (line.pod or "").casefold()
 
 
 def severity(line: LogLine) -> int:
@@ -144,8 +164,10 @@ def _uncovered(found: _Found, arguments: LogsSearch) -> str | None:
     if found.lines_total == 0:
         return f"there are no {where}"
     if not found.seen_service:
-        return f"no {where} of {arguments.service}"
-    return f"no {where} in this stretch of time" if found.scanned == 0 else None
+        return found.incomplete or f"no {where} of {arguments.service}"
+    if found.scanned == 0:
+        return f"no {where} in this stretch of time"
+    return None if found.matched else found.incomplete or None
 
 
 def _head(arguments: LogsSearch, span: Span | None) -> dict[str, Any]:
@@ -172,6 +194,7 @@ def _search_result(
         "without_time": found.without_time or None,
         "not_shown": found.matched - len(shown) or None,
         "lines": [_line(line) for line in shown],
+        "incomplete": found.incomplete,
         "sampling": sampling(context, "logs"),
     }
     return ToolResult(

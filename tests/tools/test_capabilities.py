@@ -1,6 +1,7 @@
 """Every tool on a small made-up shop: what it finds, what it did not find, what was not recorded."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from made_up import ONSET, SHOP, T0, WINDOW
 
-from opsleuth.analysis.records import LogLine, Recording, Series
+from opsleuth.analysis.records import LogLine, Recording, Series, Span
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.investigation import Alert, Window
@@ -149,6 +150,30 @@ async def test_a_line_without_level_counts_by_its_words_and_without_time_in_any_
     result = await run("logs_search", replace(SHOP, logs=lines), level="error")
     assert (result.matched, result.record["without_time"]) == (1, 1)
     assert "time" not in result.record["lines"][0]
+
+
+class Endless(MemorySource):
+    """A log that never ends, on a clock that is moved by each line."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(SHOP)
+        self.clock = clock
+
+    def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
+        while True:
+            self.clock.advance(0.001)
+            yield LogLine(T0 + 60, "cart", f"hello {baseline} {span}")
+
+
+async def test_a_search_that_takes_too_long_says_how_far_it_came() -> None:
+    clock = FakeClock(moment(T0))
+    endless = replace(context(), clock=clock, sources=Sources([Endless(clock)]))
+    spec = SPECS["logs_search"]
+    some = await spec.run(parse(spec, {"text": "hello"}), endless)
+    assert some.status is ResultStatus.OK
+    assert "ended after 8,192 lines" in some.record["incomplete"]
+    none = await spec.run(parse(spec, {"text": "panic"}), endless)
+    assert none.status is ResultStatus.NOT_RECORDED
 
 
 async def test_logs_patterns_tells_what_is_new() -> None:

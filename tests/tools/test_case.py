@@ -253,3 +253,22 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
     case = CaseFolder.open(case_folder(tmp_path_factory.mktemp("case"), logs__jsonl=text))
     assert case.recording().logs == lines
     assert case.warnings == ()
+
+
+def long_log(order: list[int]) -> str:
+    times = (f"2024-05-01T{minute // 60:02}:{minute % 60:02}:00Z" for minute in order)
+    return "".join(line(timestamp=time, message="x" * 500) for time in times)
+
+
+@pytest.mark.parametrize("disorder", [False, True])
+def test_a_stretch_of_a_long_log_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disorder: bool
+) -> None:
+    monkeypatch.setattr(case_module, "HELD_BYTES", 1000)
+    minutes = list(range(1440))
+    text = long_log(minutes[720:] + minutes[:720] if disorder else minutes)
+    case = CaseFolder.open(case_folder(tmp_path, logs__jsonl=text))
+    lines = list(case.scan_logs(span=case.incident.span))
+    inside = [entry for entry in lines if T0 <= (entry.time or 0) < T0 + 1800]
+    assert len(inside) == 30
+    assert len(lines) == 1440 if disorder else len(lines) < 400

@@ -39,9 +39,13 @@ class Source(Protocol):
 
 @runtime_checkable
 class LogScanner(Protocol):
-    """A source whose log lines can be looked through one by one, however many there are, in bounded memory."""
+    """A source whose log lines can be looked through one by one, however many there are, in bounded memory.
 
-    def scan_logs(self, *, baseline: bool = False) -> Iterator[LogLine]: ...
+    `span` allows it to leave out lines of other times; lines without a time are never left out for that reason
+    alone. Reading happens as the iterator moves on.
+    """
+
+    def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]: ...
 
 
 class Sources:

@@ -15,6 +15,7 @@ from opsleuth.analysis.records import LogLine, Recording, Span
 from opsleuth.tools.sources import case_rows as rows
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.incident import FILE, Incident, NotACase, read_incident
+from opsleuth.tools.sources.seek import SLACK, start_of
 from opsleuth.tools.sources.tables import PARQUET_REMEDY, Row, Trouble, can_read_parquet, find_table
 
 __all__ = ["CaseFolder", "Incident", "NotACase"]
@@ -110,17 +111,29 @@ class CaseFolder:
         tables = {t.field: self._table(t) for t in TABLES if t.capability in wanted and t.name in self._files}
         return Recording(alert=self.incident.alert_facts, window=window or self.incident.span, **tables)
 
-    def scan_logs(self, *, baseline: bool = False) -> Iterator[LogLine]:
-        """Every log line in the file's order, however many there are, in bounded memory."""
+    def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
+        """Every log line in the file's order, however many there are, in bounded memory.
+
+        Of a long log that is in order of time, only the lines around `span`.
+        """
         table = next(t for t in TABLES if t.field == ("logs_baseline" if baseline else "logs"))
         path = self._files.get(table.name)
         if path is None:
-            return iter(())
+            return
         if _weight(path) <= HELD_BYTES:
             held = self._table(table)
             if not self._troubles[table.name].left_out:
-                return iter(held)
-        return rows.stream(path, rows.log_line, Trouble(path.name))
+                yield from held
+                return
+        yield from self._stream_logs(table.name, path, span)
+
+    def _stream_logs(self, name: str, path: Path, span: Span | None) -> Iterator[LogLine]:
+        start = start_of(path, span.start) if span and path.suffix == ".jsonl" else None
+        trouble = self._troubles.setdefault(name, Trouble(path.name))
+        for line in rows.stream(path, rows.log_line, trouble, start or 0):
+            if start is not None and span and line.time is not None and line.time > span.end + SLACK:
+                return
+            yield line
 
     def runbooks(self) -> dict[str, str]:
         """The text of each runbook by its file name."""

@@ -247,9 +247,11 @@ def statement_load(row: Row, trouble: Trouble) -> StatementLoad:
     )
 
 
-def stream(path: Path, parse: Callable[[Row, Trouble], Record], trouble: Trouble) -> Iterator[Record]:
-    """The records of a file one by one; broken rows are counted in `trouble`."""
-    for line, row in read_rows(path, trouble):
+def stream(
+    path: Path, parse: Callable[[Row, Trouble], Record], trouble: Trouble, start: int = 0
+) -> Iterator[Record]:
+    """The records of a file one by one, from byte `start` on; broken rows are counted in `trouble`."""
+    for line, row in read_rows(path, trouble, start):
         try:
             record = parse(row, trouble)
         except KeyError as missing:

@@ -7,6 +7,7 @@ A reader yields good rows and counts the broken ones; it never ends because of a
 import csv
 import gzip
 import importlib.util
+import io
 import json
 import zlib
 from collections.abc import Iterator, Mapping
@@ -102,8 +103,10 @@ def find_table(folder: Path, name: str) -> list[Path]:
     return [path for path in candidates if path.is_file()]
 
 
-def read_rows(path: Path, trouble: Trouble) -> Iterator[tuple[int, Row]]:
+def read_rows(path: Path, trouble: Trouble, start: int = 0) -> Iterator[tuple[int, Row]]:
     """(line number, row) of every row that could be taken apart, read as the file is read.
+
+    With `start`, a plain JSONL file is read from the first line after that byte offset.
 
     Raises OSError if the file cannot be opened, ImportError for `.parquet` without its extra.
     """
@@ -112,17 +115,22 @@ def read_rows(path: Path, trouble: Trouble) -> Iterator[tuple[int, Row]]:
         return
     reader = _jsonl if ".jsonl" in path.name else _csv
     try:
-        with open_text(path) as file:
+        with open_text(path, start) as file:
             yield from reader(file, trouble)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         trouble.ended = f"the compressed file is damaged or cut short ({error})"
 
 
-def open_text(path: Path) -> TextIO:
+def open_text(path: Path, start: int = 0) -> TextIO:
     """The file as text; bytes that are no UTF-8 become replacement marks, a byte order mark is dropped."""
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
-    return path.open(encoding="utf-8-sig", errors="replace", newline="")
+    if not start:
+        return path.open(encoding="utf-8-sig", errors="replace", newline="")
+    file = path.open("rb")
+    file.seek(start)
+    file.readline()
+    return io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
 
 
 def _cells(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, list[str]]]:

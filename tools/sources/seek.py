@@ -1,0 +1,68 @@
+"""Finding a stretch of time in a long log without reading what lies before it.
+
+Most logs are written in order of time, give or take the seconds by which writers overtake each other. Whether
+this one is, is probed first; one that is not is read from its start.
+"""
+
+import json
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO
+
+from opsleuth.tools.sources.tables import Trouble
+
+# By how much a line may stand before an older one, in seconds, in a log that counts as ordered.
+SLACK = 60.0
+_PROBES = 64
+# Lines looked at for one with a time, and the bytes among which a search by halves need not go on.
+_PATIENCE = 20
+_BLOCK = 65_536
+
+
+def start_of(path: Path, time: float) -> int | None:
+    """A byte offset before every line from `time` on, or None if the log is not in order of time.
+
+    The line at the offset may be cut: skip it unless the offset is 0.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not _ordered(file, size):
+            return None
+        low, high = 0, size
+        while high - low > _BLOCK:
+            middle = (low + high) // 2
+            seen = _time_at(file, middle)
+            if seen is not None and seen < time - SLACK:
+                low = middle
+            else:
+                high = middle
+        return low
+
+
+def _ordered(file: BinaryIO, size: int) -> bool:
+    probes = (_time_at(file, size * place // _PROBES) for place in range(_PROBES))
+    times = [time for time in probes if time is not None]
+    return len(times) > _PROBES // 2 and all(b >= a - SLACK for a, b in pairwise(times))
+
+
+def _time_at(file: BinaryIO, offset: int) -> float | None:
+    """The time of the first line that begins after `offset` and has a time of its own."""
+    file.seek(offset)
+    if offset:
+        file.readline()
+    for _ in range(_PATIENCE):
+        time = _time_of(file.readline())
+        if time is not None:
+            return time
+    return None
+
+
+def _time_of(line: bytes) -> float | None:
+    try:
+        row = json.loads(line)
+        if row.get("timestamp_source") not in (None, "", "log"):
+            return None
+        return Trouble("").time(row["timestamp"])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
