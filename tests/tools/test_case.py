@@ -272,3 +272,6 @@ def test_a_stretch_of_a_long_log_is_found(
     inside = [entry for entry in lines if T0 <= (entry.time or 0) < T0 + 1800]
     assert len(inside) == 30
     assert len(lines) == 1440 if disorder else len(lines) < 400
+    held = case.recording().logs or ()
+    assert len([entry for entry in held if T0 <= (entry.time or 0) < T0 + 1800]) == 30
+    assert any("a long log" in warning for warning in case.warnings) is not disorder

@@ -26,6 +26,7 @@ MAX_ROWS = 500_000
 
 # A log of more bytes is looked through line by line and never held for a search.
 HELD_BYTES = 64_000_000
+HELD_BEFORE = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +129,21 @@ class CaseFolder:
         yield from self._stream_logs(table.name, path, span)
 
     def _stream_logs(self, name: str, path: Path, span: Span | None) -> Iterator[LogLine]:
-        start = start_of(path, span.start) if span and path.suffix == ".jsonl" else None
         trouble = self._troubles.setdefault(name, Trouble(path.name))
-        for line in rows.stream(path, rows.log_line, trouble, start or 0):
-            if start is not None and span and line.time is not None and line.time > span.end + SLACK:
-                return
-            yield line
+        start = start_of(path, span.start) if span and path.suffix == ".jsonl" else None
+        if start is None or span is None:
+            yield from rows.stream(path, rows.log_line, trouble)
+        else:
+            yield from _until(rows.stream(path, rows.log_line, trouble, start), span.end + SLACK)
+
+    def _around_window(self, path: Path, trouble: Trouble) -> Iterator[LogLine]:
+        """A long log as detectors see it: the window and the hours before it, where the order of lines allows that."""
+        window = self.incident.span
+        start = start_of(path, window.start - HELD_BEFORE) if path.suffix == ".jsonl" else None
+        if start is None:
+            return rows.stream(path, rows.log_line, trouble)
+        trouble.note = f"a long log: detectors see it from {HELD_BEFORE / 3600:g} h before the window, log search sees all"
+        return _until(rows.stream(path, rows.log_line, trouble, start), window.end + SLACK)
 
     def runbooks(self) -> dict[str, str]:
         """The text of each runbook by its file name."""
@@ -152,6 +162,8 @@ class CaseFolder:
         try:
             if table.parse is None:
                 return rows.metric_series(path, trouble)
+            if table.parse is rows.log_line and _weight(path) > HELD_BYTES:
+                return self._held(self._around_window(path, trouble), trouble)
             return self._held(rows.stream(path, table.parse, trouble), trouble)
         except OSError as error:
             trouble.ended = f"cannot be read ({error.strerror or error}): check its permissions"
@@ -171,6 +183,13 @@ class CaseFolder:
             else:
                 trouble.left_out += 1
         return held
+
+
+def _until(lines: Iterator[LogLine], end: float) -> Iterator[LogLine]:
+    for line in lines:
+        if line.time is not None and line.time > end:
+            return
+        yield line
 
 
 def _weight(path: Path) -> int:

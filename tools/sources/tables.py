@@ -36,6 +36,7 @@ class Trouble:
     zoneless: int = 0
     ended: str = ""
     left_out: int = 0
+    note: str = ""
 
     def broke(self, line: int, why: str) -> None:
         self.broken += 1
@@ -62,6 +63,8 @@ class Trouble:
             found.append(f"{self.file}: {self.zoneless:,} times have no zone and were read as UTC")
         if self.ended:
             found.append(f"{self.file}: {self.ended}; the {self.rows:,} rows before were read")
+        if self.note:
+            found.append(f"{self.file}: {self.note}")
         if self.left_out:
             found.append(
                 f"{self.file}: {self.left_out:,} of {self.rows:,} rows were left out to bound memory; log search still scans them"
@@ -188,7 +191,7 @@ def _parquet(path: Path, trouble: Trouble) -> Iterator[tuple[int, Row]]:
                     trouble.rows += 1
                     yield trouble.rows, {k: _plain(v) for k, v in zip(names, cells, strict=True)}
         except duckdb.Error as error:
-            trouble.ended = f"the file is damaged ({error})"
+            trouble.ended = f"the file is damaged ({str(error).splitlines()[0]})"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any cell of a column store
