@@ -234,8 +234,8 @@ def _findings(recording: Recording, respect: str, harms: Mapping[str, Harm]) -> 
 
 
 def _felt(respect: str, harms: Mapping[str, Harm], entry: Harm | None) -> Mapping[str, Harm]:
-    """Leaves out failures that do not reach the users: far more of them than the entry has failed requests."""
-    if respect != "failures" or entry is None:
+    """Leaves out failures that do not reach the users: many more than an entry that is almost as usual has itself."""
+    if respect != "failures" or entry is None or entry.total > NOTICEABLE * entry.noise:
         return harms
     seen = entry.incident * entry.requests
     return {name: harm for name, harm in harms.items() if OWN_SHARE * harm.own <= seen}
