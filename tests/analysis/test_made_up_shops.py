@@ -1,21 +1,34 @@
 """Shops that nobody tuned anything on: random call graphs, loads, faults, names, lost samples."""
 
+from dataclasses import replace
+
 import pytest
 from made_up_shop import incident
 
 from opsleuth.analysis.ranking import detect, rank
+from opsleuth.analysis.records import Recording
 
 SEEDS = range(40)
 
 
+def first_is_right(recording: Recording, faulty: str, fault: str) -> bool:
+    suspects = rank(recording, detect(recording)).suspects
+    return bool(suspects) and (suspects[0].service, suspects[0].kind) == (faulty, fault)
+
+
 @pytest.mark.parametrize("fault", ["latency", "errors"])
 def test_the_faulty_service_comes_first(fault: str) -> None:
-    right = 0
+    right = [first_is_right(*incident(seed, fault), fault) for seed in SEEDS]
+    assert sum(right) >= 0.95 * len(SEEDS)
+
+
+@pytest.mark.parametrize("fault", ["latency", "errors"])
+def test_loads_stand_in_for_a_call_graph_that_nobody_recorded(fault: str) -> None:
+    right = []
     for seed in SEEDS:
         recording, faulty = incident(seed, fault)
-        suspects = rank(recording, detect(recording)).suspects
-        right += bool(suspects) and (suspects[0].service, suspects[0].kind) == (faulty, fault)
-    assert right >= 0.95 * len(SEEDS)
+        right.append(first_is_right(replace(recording, topology=None), faulty, fault))
+    assert sum(right) >= 0.85 * len(SEEDS)
 
 
 def test_a_shop_without_a_fault_is_not_blamed() -> None:

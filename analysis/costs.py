@@ -1,0 +1,157 @@
+"""What a service costs the users over an incident, in units that add up along calls.
+
+- waiting: (latency - usual latency) x requests, in seconds. By Little's law this is the extra time that
+  requests spent inside the service and what it calls.
+- failures: (failed share - usual share) x requests.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, pvariance
+
+from opsleuth.analysis.records import Recording
+from opsleuth.analysis.robust import Usual, quantile, usual
+from opsleuth.analysis.traffic import Sample, Traffic, split_at, traffic_of
+
+# Latency wobbles by some percent between any two stretches; a spread below that is luck, not precision.
+LATENCY_FLOOR_SHARE = 0.05
+LATENCY_FLOOR_SECONDS = 1e-4
+# A harm must stand out by so many of its usual fluctuations (three: one false alarm in some hundred).
+NOTICEABLE = 3.0
+# So many samples at rest have a spread of their own.
+ENOUGH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """What one service costs in one respect over the incident.
+
+    `total`, of it `own` (not explained by callees) and `noise` (the usual fluctuation) are request-seconds or
+    failed requests; `usual` and `incident` the level per request (seconds, or a share), over `requests` requests;
+    `extra` the harm of each recorded period by its time; `onset` the first period that stands out; `peak` by how
+    many fluctuations the worse quarter of the periods stands out; `counted` is false where nobody counts requests
+    (then `requests` is the number of periods).
+    """
+
+    service: str
+    metric: str
+    total: float
+    own: float
+    noise: float
+    usual: float
+    incident: float
+    requests: float
+    extra: Mapping[float, float]
+    onset: float | None
+    peak: float
+    counted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Samples of one service: those of the incident (of `periods` in all), and one list per reference at rest."""
+
+    traffic: Traffic
+    incident: Sequence[Sample]
+    rest: Sequence[Sequence[Sample]]
+    periods: int
+
+
+def stretches(recording: Recording) -> dict[str, Stretch]:
+    """What there is to compare for each service with traffic metrics."""
+    reference = traffic_of(recording.metrics_baseline)
+    split = {
+        service: (traffic, *split_at(traffic, recording.alert.onset, recording))
+        for service, traffic in traffic_of(recording.metrics).items()
+    }
+    periods = max((len(incident) for _, _, incident in split.values()), default=0)
+    found = {}
+    for service, (traffic, before, incident) in split.items():
+        at_rest = reference[service].samples if service in reference else []
+        found[service] = Stretch(traffic, incident, [rest for rest in (before, at_rest) if rest], periods)
+    return found
+
+
+def _noise(rests: Sequence[Usual]) -> float:
+    """The widest spread of the references that have enough samples to tell; of all if none has."""
+    return max([rest.spread for rest in rests if rest.count >= ENOUGH] or [rest.spread for rest in rests])
+
+
+def waiting(stretch: Stretch) -> Harm | None:
+    """Extra request-seconds beyond the slower of the references; None without latencies on both sides."""
+    rests = [rest for samples in stretch.rest if (rest := _usual_latency(samples)) is not None]
+    during = {s.time: (s.requests, s.latency) for s in stretch.incident if s.latency is not None}
+    if not rests:
+        return None
+    slower = max(rests, key=lambda rest: rest.level)
+    return _harm(stretch, stretch.traffic.latency_metric, during, slower.level, _noise(rests))
+
+
+def _usual_latency(samples: Sequence[Sample]) -> Usual | None:
+    values = [s.latency for s in samples if s.latency is not None and s.requests > 0]
+    if not values:
+        return None
+    return usual(values, max(LATENCY_FLOOR_SECONDS, LATENCY_FLOOR_SHARE * median(values)))
+
+
+def failures(stretch: Stretch) -> Harm | None:
+    """Extra failed requests beyond the worse of the references; None without a share of failures on both sides."""
+    rests = [rest for samples in stretch.rest if (rest := _usual_failures(samples)) is not None]
+    during = {s.time: (s.requests, s.failed) for s in stretch.incident if s.failed is not None}
+    requests = math.fsum(count for count, _ in during.values())
+    if not rests or requests <= 0:
+        return None
+    worse = max(share for share, _ in rests)
+    # Counts of rare events scatter by the root of their expectation, or by more where they come in bursts; the 1
+    # keeps a first failure from being a proof.
+    poisson = worse * requests + 1.0
+    bursts = max(variance for _, variance in rests) * len(during)
+    noise = math.sqrt(max(poisson, bursts)) / requests
+    return _harm(stretch, stretch.traffic.failed_metric, during, worse, noise)
+
+
+def _usual_failures(samples: Sequence[Sample]) -> tuple[float, float] | None:
+    """Share of failed requests at rest, and the variance of their number per period."""
+    known = [(s.requests, s.failed) for s in samples if s.failed is not None]
+    requests = math.fsum(count for count, _ in known)
+    if requests <= 0:
+        return None
+    failed = [count * share for count, share in known]
+    return math.fsum(failed) / requests, pvariance(failed)
+
+
+def _harm(
+    stretch: Stretch,
+    metric: str | None,
+    during: Mapping[float, tuple[float, float]],
+    level: float,
+    noise: float,
+) -> Harm | None:
+    requests = math.fsum(count for count, _ in during.values())
+    if requests <= 0:
+        return None
+    extra = {time: count * (value - level) for time, (count, value) in during.items()}
+    # Periods that were not recorded count as the mean of those that were.
+    complete = stretch.periods / len(extra)
+    total = complete * max(0.0, math.fsum(extra.values()))
+    beyond = {time: (value - level) / noise for time, (count, value) in during.items() if count > 0}
+    return Harm(
+        service=stretch.traffic.service,
+        metric=metric or "",
+        total=total,
+        own=total,
+        noise=complete * noise * requests,
+        usual=level,
+        incident=level + math.fsum(extra.values()) / requests,
+        requests=requests,
+        extra=extra,
+        onset=next((time for time, score in beyond.items() if score > NOTICEABLE), None),
+        peak=quantile(list(beyond.values()), 0.75),
+        counted=stretch.traffic.counted,
+    )
+
+
+def measured(parts: Mapping[str, Stretch], measure: Callable[[Stretch], Harm | None]) -> dict[str, Harm]:
+    """What `measure` (`waiting` or `failures`) makes of each service, those left out that it cannot judge."""
+    return {service: harm for service, part in parts.items() if (harm := measure(part)) is not None}
