@@ -7,6 +7,7 @@ _ABSENCE = re.compile(
     r"|没有|未(?:发现|出现|见|观察到)|无(?!法|论)|持平|不存在",
     re.IGNORECASE,
 )
+_ABSENT_THING = re.compile(rf"(?:{_ABSENCE.pattern})(?: ?[\w-]+){{1,2}}", re.IGNORECASE)
 _LEVEL = re.compile(r"\b(?:flat|unchanged)\b|持平", re.IGNORECASE)
 _UNAVAILABLE = re.compile(
     r"\b(?:not available|unavailable to us|not recorded|no data|no such series|not covered|could not be (?:queried|read|reached|checked|retrieved|obtained)|"
@@ -62,6 +63,11 @@ _SOLE = re.compile(
 def says_absent(text: str) -> bool:
     """Whether the sentence claims that something is not there ("no errors", "none", "flat")."""
     return bool(_ABSENCE.search(text))
+
+
+def quotes_absence(text: str, evidence: str) -> bool:
+    """Whether the evidence (casefolded) itself has the words in which the sentence claims an absence."""
+    return all(match[0].casefold() in evidence for match in _ABSENT_THING.finditer(text))
 
 
 def says_level(text: str) -> bool:

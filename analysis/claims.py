@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from opsleuth.analysis import assertions
 from opsleuth.analysis.figures import Facts, between, facts, record_text, squeeze
-from opsleuth.analysis.grounding import Ground, holds_moment, holds_quantity
+from opsleuth.analysis.grounding import Ground, holds_moment, ungrounded
 from opsleuth.analysis.moments import Moment, within
 from opsleuth.analysis.names import names, occurs
-from opsleuth.analysis.quantities import When, quantities, scan
+from opsleuth.analysis.quantities import When, Word, quantities, scan
 from opsleuth.analysis.windows import INCIDENT
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.canonical import canonical
@@ -162,12 +162,16 @@ def text_problems(
     used = names(text, basis.known_names)
     start, end = basis.window.start.timestamp(), basis.window.end.timestamp()
     ground = Ground(
-        [view.facts for view in views], start, end, frozenset(n.casefold() for n in used), numbers, moments
+        facts=[view.facts for view in views],
+        start=start,
+        end=end,
+        names=frozenset(n.casefold() for n in used),
+        words=frozenset(t.text.lower() for t in tokens if isinstance(t, Word)),
+        stated=numbers,
+        moments=moments,
     )
     problems = [_bad_moment(m, part, ref, text, views, basis) for m in moments]
-    problems += [
-        _bad_number(q.text, part, ref, views) if not holds_quantity(q, ground) else None for q in numbers
-    ]
+    problems += [_bad_number(q.text, part, ref, views) for q in ungrounded(ground)]
     return [p for p in problems if p] + _failed_names(text, part, ref, views, basis, asked=asked, used=used)
 
 
@@ -224,10 +228,12 @@ def _bad_name(name: str, part: Part, ref: str, views: Sequence[EvidenceView], ba
 
 
 def _supports_absence(text: str, views: Sequence[EvidenceView]) -> bool:
-    """`none_matched`, a search that scanned rows and matched none, a figure of zero, or a figure in the sentence."""
+    """`none_matched`, a search that scanned rows and matched none, a figure of zero or in the sentence, or its own words."""
     if any(view.status is ResultStatus.NONE_MATCHED or _searched(view.record) for view in views):
         return True
     if any(between(view.facts.raws, 0.0, 0.0) is not None for view in views):
+        return True
+    if any(assertions.quotes_absence(text, view.text) for view in views):
         return True
     if assertions.says_level(text) and any(view.facts.raws for view in views):
         return True

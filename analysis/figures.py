@@ -33,10 +33,10 @@ class Instant(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """An object of the record: what its own strings and its key say (casefolded), and whether it is a list's row."""
+    """An object of the record: what its own strings and its key say (casefolded), and, for a row, in which list."""
 
     label: str
-    row: bool
+    path: str | None
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _Walk:
     instants: list[Instant] = field(default_factory=list)
     clocks: list[Moment] = field(default_factory=list)
     labels: list[list[str]] = field(default_factory=list)
-    rows: list[bool] = field(default_factory=list)
+    paths: list[str | None] = field(default_factory=list)
     sizes: set[int] = field(default_factory=set)
 
 
@@ -69,13 +69,14 @@ class _Item(NamedTuple):
     key: str
     holder: int
     units: tuple[Unit, ...]
+    path: str
     row: bool
 
 
 def facts(record: Mapping[str, Any]) -> Facts:
     """Index `record`, in time linear in its size (up to the sorting of its numbers)."""
     walk = _Walk()
-    stack = [_Item(record, "", 0, (), row=False)]
+    stack = [_Item(record, "", 0, (), "", row=False)]
     while stack:
         stack.extend(reversed(list(_visit(walk, stack.pop()))))
     return _index(walk, record_text(record))
@@ -104,7 +105,7 @@ def _visit(walk: _Walk, item: _Item) -> Iterator[_Item]:
     elif isinstance(value, list | tuple):
         walk.sizes.add(len(value))
         units = _inherited(item)
-        yield from (_Item(child, item.key, item.holder, units, row=True) for child in value)
+        yield from (_Item(child, item.key, item.holder, units, item.path, row=True) for child in value)
     elif isinstance(value, str):
         _read_text(walk, item, value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -114,14 +115,14 @@ def _visit(walk: _Walk, item: _Item) -> Iterator[_Item]:
 def _enter(walk: _Walk, item: _Item) -> Iterator[_Item]:
     holder = len(walk.labels)
     walk.labels.append([item.key])
-    walk.rows.append(item.row)
+    walk.paths.append(item.path if item.row else None)
     unit = item.value.get("unit")
     units = (of_field(unit) if isinstance(unit, str) else ()) or _inherited(item)
     for key, child in item.value.items():
         name = str(key)
         if any(c.isdigit() for c in name):
-            _read_tokens(walk, _Item(name, "", holder, (), row=False), name)
-        yield _Item(child, name, holder, units, row=False)
+            _read_tokens(walk, _Item(name, "", holder, (), "", row=False), name)
+        yield _Item(child, name, holder, units, f"{item.path}.{name}", row=False)
 
 
 def _inherited(item: _Item) -> tuple[Unit, ...]:
@@ -173,7 +174,8 @@ def _index(walk: _Walk, text: str) -> Facts:
         instants=tuple(walk.instants),
         clocks=tuple(walk.clocks),
         holders=tuple(
-            Holder(" ".join(label).casefold(), row) for label, row in zip(walk.labels, walk.rows, strict=True)
+            Holder(" ".join(label).casefold(), path)
+            for label, path in zip(walk.labels, walk.paths, strict=True)
         ),
         sizes=frozenset(walk.sizes),
         text=text,

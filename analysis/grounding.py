@@ -8,7 +8,7 @@ some pair fits any number, so a derived value counts only if the chance of such 
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, islice
 
 from opsleuth.analysis.figures import Facts, Figure, Instant, between
@@ -27,20 +27,27 @@ class Ground:
     """What a text may rest on.
 
     The facts of its evidence, the incident window (seconds since the epoch), and what the text itself names
-    (casefolded) and states.
+    (casefolded), says (words in lower case) and states; `computed` are those of the stated numbers that were already derived.
     """
 
     facts: Sequence[Facts]
     start: float
     end: float
     names: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
     stated: Sequence[Quantity] = ()
+    computed: Sequence[Quantity] = ()
     moments: Sequence[Moment] = field(default=())
 
 
-def holds_quantity(quantity: Quantity, ground: Ground) -> bool:
-    """Whether `quantity` is found in, or derived from, the ground."""
-    return found(quantity, ground) or derived(quantity, ground)
+def ungrounded(ground: Ground) -> list[Quantity]:
+    """Which of the stated numbers the ground neither holds nor gives; one may be derived from another."""
+    failed = [q for q in ground.stated if not found(q, ground)]
+    computed = [q for q in failed if derived(q, ground)]
+    if not computed:
+        return failed
+    wider = replace(ground, computed=computed)
+    return [q for q in failed if q not in computed and not derived(q, wider)]
 
 
 def holds_moment(moment: Moment, ground: Ground) -> bool:
@@ -120,7 +127,10 @@ def derived(quantity: Quantity, ground: Ground) -> bool:
         return False
     if _any_fits(quantity, _from_stated(quantity, ground)):
         return True
-    return any(_fits_by_law(quantity, tier(quantity, ground)) for tier in (_from_named, _from_all))
+    return any(
+        _fits_by_law(quantity, tier(quantity, ground))
+        for tier in (_from_spoken, _from_totals, _from_named, _from_all)
+    )
 
 
 def _any_fits(quantity: Quantity, values: Iterable[float]) -> bool:
@@ -147,11 +157,21 @@ def _from_stated(quantity: Quantity, ground: Ground) -> Iterator[float]:
     """From the numbers and times that the text itself states, where the evidence holds them."""
     figures: list[Figure] = []
     for other in ground.stated:
-        if other is not quantity:
-            figures += islice(_matching(other, ground), 3)
+        if other is not quantity and (other in ground.computed or found(other, ground)):
+            figures += [*islice(_matching(other, ground), 3), Figure(other.value, other.units, "", 0)]
     yield from _pairs(quantity, figures[:24])
+    yield from _sums(quantity, figures[:24])
     times = [placed(m, ground.start) for m in ground.moments][:12]
     yield from _durations(quantity, [*times, ground.start, ground.end])
+
+
+def _sums(quantity: Quantity, figures: Sequence[Figure]) -> Iterator[float]:
+    """Sums of two stated figures of one kind, and of all of that kind."""
+    for unit in quantity.units:
+        alike = [_base(f) for f in figures if _kind(f) in (unit.dimension, None)]
+        for factor in unit.factors:
+            yield from ((a + b) / factor for a, b in combinations(alike, 2))
+            yield sum(alike) / factor
 
 
 def _matching(quantity: Quantity, ground: Ground) -> Iterator[Figure]:
@@ -174,6 +194,20 @@ def _stands_for(quantity: Quantity, figure: Figure) -> bool:
         for unit in quantity.units
         for factor in unit.factors
     )
+
+
+def _from_spoken(quantity: Quantity, ground: Ground) -> Iterator[float]:
+    """Sum, mean and length of the columns whose key the text says (`restarts`, `calls`)."""
+    for facts in ground.facts:
+        for (_, key), column in _columns(facts).items():
+            if key.lower() in ground.words:
+                yield from _aggregates(quantity, column, ())
+
+
+def _from_totals(quantity: Quantity, ground: Ground) -> Iterator[float]:
+    """Sum, mean and length of every list's columns."""
+    for facts in ground.facts:
+        yield from _from_columns(quantity, facts, set())
 
 
 def _from_named(quantity: Quantity, ground: Ground) -> Iterator[float]:
@@ -217,13 +251,18 @@ def _from_holders(quantity: Quantity, ground: Ground, chosen: Sequence[set[int]]
 
 def _from_columns(quantity: Quantity, facts: Facts, chosen: set[int]) -> Iterator[float]:
     """Sum, mean and length of each column of the record's lists, and the shares of the chosen rows."""
-    columns: dict[str, list[Figure]] = defaultdict(list)
+    for column in _columns(facts).values():
+        yield from _aggregates(quantity, column, [f for f in column if f.holder in chosen])
+
+
+def _columns(facts: Facts) -> dict[tuple[str, str], list[Figure]]:
+    """The figures of the record's lists by list and key, where there are two or more."""
+    columns: dict[tuple[str, str], list[Figure]] = defaultdict(list)
     for figure in facts.figures:
-        if facts.holders[figure.holder].row:
-            columns[figure.key].append(figure)
-    for column in columns.values():
-        if len(column) > 1:
-            yield from _aggregates(quantity, column, [f for f in column if f.holder in chosen])
+        path = facts.holders[figure.holder].path
+        if path is not None:
+            columns[path, figure.key].append(figure)
+    return {place: column for place, column in columns.items() if len(column) > 1}
 
 
 def _ends(column: Sequence[Figure]) -> Sequence[Figure]:
