@@ -1,7 +1,7 @@
 """The argument types that tools share, and the one form in which records show times."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Self
+from typing import Annotated, Self, overload
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
@@ -12,6 +12,10 @@ from opsleuth.state.investigation import Window
 from opsleuth.tools.spec import Arguments, InvalidArguments
 
 
+@overload
+def zulu(seconds: float) -> str: ...
+@overload
+def zulu(seconds: float | None) -> str | None: ...
 def zulu(seconds: float | None) -> str | None:
     """Seconds since the epoch as RFC 3339 UTC, with milliseconds only where there are some."""
     if seconds is None:
@@ -42,7 +46,7 @@ def read_time(text: str) -> datetime:
 
 
 def _check_time(text: str) -> str:
-    return zulu(read_time(text).timestamp()) or ""
+    return zulu(read_time(text).timestamp())
 
 
 Moment = Annotated[

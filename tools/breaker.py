@@ -60,7 +60,3 @@ class Breaker:
         line.last = text
         if line.failures >= self._failures:
             line.opened = self._clock.monotonic()
-
-    def open_keys(self) -> tuple[Key, ...]:
-        """The (tool, source) pairs that refuse at the moment."""
-        return tuple(key for key, line in self._lines.items() if line.opened is not None)

@@ -14,6 +14,7 @@ from opsleuth.tools.reading import (
     finding_record,
     findings_of,
     not_recorded,
+    part_of,
     plain,
     read,
     source_names,
@@ -41,7 +42,9 @@ async def events_list(arguments: EventsList, context: ToolContext) -> ToolResult
             context, "events", "no events recorded for this stretch of time", window=span_record(span)
         )
     found = [e for e in events if _overlaps(e, span) and _matches(e, arguments)]
-    findings = await findings_of(recording, "events")
+    findings = [
+        f for f in await findings_of(recording, "events") if part_of(arguments.about, f.service, f.text)
+    ]
     record = {
         "about": arguments.about,
         "type": arguments.type,
@@ -73,8 +76,7 @@ def _overlaps(event: PlatformEvent, span: Span) -> bool:
 def _matches(event: PlatformEvent, arguments: EventsList) -> bool:
     if arguments.type and event.type.casefold() != arguments.type.casefold():
         return False
-    part = arguments.about.casefold()
-    return any(part in text.casefold() for text in (event.object, event.reason, event.message))
+    return part_of(arguments.about, event.object, event.reason, event.message)
 
 
 def _event(event: PlatformEvent) -> dict[str, Any]:

@@ -94,7 +94,10 @@ async def metrics_query(arguments: MetricsQuery, context: ToolContext) -> ToolRe
         return _no_such_series(context, series, arguments)
     if not any(within(time, span) for s in chosen for time in s.times):
         covered = span_record(_covered(chosen))
-        return not_recorded(context, "metrics", "no samples in this stretch of time", covered=covered)
+        about = {"service": arguments.service, "metric": arguments.metric, "window": span_record(span)}
+        return not_recorded(
+            context, "metrics", "no samples in this stretch of time", **about, covered=covered
+        )
     usual = _matching(recording.metrics_baseline or (), arguments)
     if len(chosen) > 1:
         return _several(arguments, context, span, chosen)

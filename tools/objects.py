@@ -14,6 +14,7 @@ from opsleuth.tools.reading import (
     finding_record,
     findings_of,
     not_recorded,
+    part_of,
     plain,
     read,
     source_names,
@@ -40,7 +41,9 @@ async def objects_get(arguments: ObjectsGet, context: ToolContext) -> ToolResult
     found = [o for o in objects if _matches(o, arguments)]
     in_full = found[: arguments.limit] if arguments.name or arguments.kind else []
     listed = found[len(in_full) :]
-    findings = await findings_of(recording, "objects")
+    findings = [
+        f for f in await findings_of(recording, "objects") if part_of(arguments.name, f.service, f.text)
+    ]
     record = {
         **without_empty({"kind": arguments.kind, "name": arguments.name, "namespace": arguments.namespace}),
         "scanned": len(objects),
@@ -63,11 +66,9 @@ async def objects_get(arguments: ObjectsGet, context: ToolContext) -> ToolResult
 
 
 def _matches(state: ObjectState, arguments: ObjectsGet) -> bool:
-    if arguments.kind and arguments.kind.casefold() not in state.kind.casefold():
-        return False
     if arguments.namespace and arguments.namespace != state.namespace:
         return False
-    return arguments.name.casefold() in state.name.casefold()
+    return part_of(arguments.kind, state.kind) and part_of(arguments.name, state.name)
 
 
 def _whole(state: ObjectState) -> dict[str, Any]:

@@ -104,6 +104,11 @@ def within(time: float | None, span: Span) -> bool:
     return time is not None and span.start <= time < span.end
 
 
+def part_of(part: str, *texts: str) -> bool:
+    """Whether one of the texts holds `part`, in any case; the empty part is in all."""
+    return any(part.casefold() in text.casefold() for text in texts)
+
+
 def figure(value: float | None) -> float | None:
     """A number in six significant digits, as records show it; whole numbers stay whole."""
     if value is None:
@@ -163,8 +168,9 @@ def without_empty(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def not_recorded(context: ToolContext, capability: Capability, why: str, **fields: Any) -> ToolResult:  # noqa: ANN401
     """No such data, or the window is not covered: supports no claim of absence."""
+    record = {"not_recorded": why, "window": span_record(window_span(context)), **fields}
     return ToolResult(
-        record=without_empty({"not_recorded": why, **fields}),
+        record=without_empty(record),
         headline=f"not recorded: {why}",
         status=ResultStatus.NOT_RECORDED,
         source=source_names(context, capability),

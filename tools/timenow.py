@@ -1,6 +1,8 @@
 """The time of the run's clock, beside the window and the alert."""
 
-from opsleuth.state.clock import stamp
+from datetime import datetime
+
+from opsleuth.tools.arguments import zulu
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
 
@@ -8,14 +10,21 @@ class TimeNow(Arguments):
     pass
 
 
+def _shown(moment: datetime) -> str:
+    return zulu(moment.timestamp())
+
+
 async def time_now(_: TimeNow, context: ToolContext) -> ToolResult:
-    now = stamp(context.clock.now())
-    record = {"now": now, "window": {"start": stamp(context.window.start), "end": stamp(context.window.end)}}
+    now = _shown(context.clock.now())
+    record = {
+        "now": now,
+        "window": {"start": _shown(context.window.start), "end": _shown(context.window.end)},
+    }
     subject = context.subject
     if subject and subject.onset:
-        record["onset"] = stamp(subject.onset)
+        record["onset"] = _shown(subject.onset)
     if subject and subject.fired_at:
-        record["fired_at"] = stamp(subject.fired_at)
+        record["fired_at"] = _shown(subject.fired_at)
     return ToolResult(record=record, headline=now, source="clock")
 
 
