@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tool_rig import Orders, Rig, answers, context, orders
 
 from opsleuth.state.calls import ResultStatus, Risk
@@ -161,6 +163,27 @@ async def test_one_of_three_parallel_calls_raises() -> None:
         ]
     statuses = [task.result().status for task in tasks]
     assert statuses == [ResultStatus.OK, ResultStatus.INTERNAL, ResultStatus.OK]
+
+
+ERRORS = st.sampled_from(
+    [
+        None,
+        Transient("503"),
+        Unavailable("down"),
+        KeyError("x"),
+        asyncio.CancelledError(),
+        TimeoutError(),
+        MemoryError(),
+    ]
+)
+
+
+@given(st.lists(ERRORS, min_size=1, max_size=12))
+async def test_whatever_tools_do_each_call_has_its_result(errors: list[BaseException | None]) -> None:
+    rig = raising(*errors)
+    results = [await run(rig, number) for number in range(1, 7)]
+    assert [result.call_id for result in results] == [f"inv-1/t1c{number}" for number in range(1, 7)]
+    assert all(result.status.is_error == ("error" in result.record) for result in results)
 
 
 async def test_three_failures_in_a_row_open_the_breaker_and_a_trial_closes_it() -> None:
