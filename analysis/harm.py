@@ -41,8 +41,15 @@ def find(recording: Recording) -> list[Finding]:
 
 def users_wait(recording: Recording) -> bool | None:
     """Whether requests to the entry take noticeably longer than usual; None where no metric can tell."""
-    entry = _entry(recording, measured(stretches(recording), waiting))
-    return None if entry is None else entry.peak >= NOTICEABLE
+    own = [series for series in recording.metrics or () if series.service == recording.alert.service]
+    for metrics in (
+        own,
+        recording.metrics,
+    ):  # most often the alerting service can tell, and it is quickly asked
+        entry = _entry(recording, measured(stretches(replace(recording, metrics=metrics)), waiting))
+        if entry is not None:
+            return entry.peak >= NOTICEABLE
+    return None
 
 
 def own_harm(recording: Recording, harms: Mapping[str, Harm], loads: Mapping[str, float]) -> dict[str, Harm]:
