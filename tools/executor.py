@@ -114,7 +114,8 @@ class Executor:
         try:
             tries, outcome = await self._tries(spec, arguments, context, deadline)
         finally:
-            self.breaker.record(key, outcome.status, cut_text(outcome.text, 200))
+            # Redacted before it is cut: half a secret would pass the redaction of whoever is refused later.
+            self.breaker.record(key, outcome.status, cut_text(self.redact(outcome.text)[0], 200))
         return tries, outcome
 
     async def _tries(

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opsleuth.tools.bounds import HOLE, bounded, cut_text, size
@@ -18,6 +18,7 @@ VALUES = st.recursive(
 RECORDS = st.dictionaries(st.text(max_size=9), VALUES, max_size=6)
 
 
+@settings(max_examples=40)
 @given(RECORDS, st.integers(100, 2_000))
 def test_a_bounded_record_fits_and_a_small_one_is_untouched(record: dict[str, Any], limit: int) -> None:
     result = bounded(record, limit)

@@ -244,6 +244,16 @@ async def test_secrets_are_taken_out_of_results_and_errors() -> None:
         assert result.redactions == 1
 
 
+async def test_a_breaker_repeats_no_half_of_a_secret() -> None:
+    rig = raising(Unavailable("x" * 130 + " hunter2"))
+    rig.executor.redact = lambda value: (
+        (value.replace("hunter2", "[secret]"), 1) if isinstance(value, str) else (value, 0)
+    )
+    refused = [await run(rig, number) for number in range(1, 5)][-1]
+    assert refused.tries == 0
+    assert "hunt" not in refused.record["error"]
+
+
 async def test_an_unknown_tool_of_a_stored_call_is_a_result() -> None:
     rig = Rig(orders())
     call = rig.call().model_copy(update={"tool": "order_find"})
