@@ -1,33 +1,84 @@
-"""The framework's checkpoints, through a connection of their own to the same file."""
+"""The framework's checkpoints, through a connection of their own to the same file.
+
+Each operation is one whole transaction inside one step of the event loop. The framework's asynchronous saver
+commits in a later step: whoever writes to our tables in between waits for a lock that only the blocked loop
+could free.
+"""
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 # Read by the framework when it is imported: stored bytes may become plain values only, never classes by name.
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 
-import aiosqlite
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from opsleuth.checkpoints.db import BUSY_TIMEOUT, plain_errors
 
 
-@asynccontextmanager
-async def open_saver(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
+class Saver(SqliteSaver):
+    """The framework's SQLite saver, its asynchronous side done by its synchronous one, errors in plain words."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        super().__init__(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        self._path = path
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        with plain_errors(self._path):
+            return self.get_tuple(config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the framework's own word
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        with plain_errors(self._path):
+            found = list(self.list(config, filter=dict(filter or {}), before=before, limit=limit))
+        for item in found:
+            yield item
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        with plain_errors(self._path):
+            return self.put(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        with plain_errors(self._path):
+            self.put_writes(config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        with plain_errors(self._path):
+            self.delete_thread(thread_id)
+
+
+@contextmanager
+def open_saver(path: Path) -> Iterator[Saver]:
     """A checkpoint saver over the database that the store has opened; its tables are made on first use.
 
     Raises the store's errors for a database that cannot be used when it is opened.
     """
     with plain_errors(path):
-        connection = await aiosqlite.connect(path, timeout=BUSY_TIMEOUT)
-    try:
+        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT)
+    with closing(connection):
         with plain_errors(path):
-            await connection.execute("PRAGMA synchronous = FULL")
-            saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
-            await saver.setup()
+            connection.execute("PRAGMA synchronous = FULL")
+            saver = Saver(connection, path)
+            saver.setup()
         yield saver
-    finally:
-        await connection.close()

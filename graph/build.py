@@ -43,7 +43,7 @@ NODES: Mapping[str, Node] = {
 EDGES: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan", "approve", "act", "verify"),
     "approve": ("approve", "act", "verify"),
-    "act": ("observe", "verify"),
+    "act": ("observe",),
     "observe": ("plan", "verify"),
     "verify": ("plan", "approve", END),
 }

@@ -82,7 +82,7 @@ class Runner:
                 return outcome_of(self.store, row.id, row.status, row.stop_reason, detail=str(over))
 
     async def _attempt(self, row: RunRow, next_input: NextInput, planner: str | None = None) -> Outcome:
-        async with open_saver(self.store.path) as saver:
+        with open_saver(self.store.path) as saver:
             graph = build.build(saver)
             config: RunnableConfig = {
                 "configurable": {"thread_id": row.id},

@@ -10,6 +10,7 @@ from langgraph.errors import GraphDrained
 from opsleuth.models.planner import Observation
 from opsleuth.nodes.deps import Deps, Step
 from opsleuth.nodes.effects import perform
+from opsleuth.nodes.halt import STOPS
 from opsleuth.state.calls import Call, Gate, ResultStatus, Risk
 from opsleuth.state.investigation import Investigation
 from opsleuth.tools.spec import CallResult
@@ -32,14 +33,14 @@ async def _finish(call: Call, state: Investigation, deps: Deps) -> None:
     """Run one call, store its result, and say so. The executor turns every failure into a result."""
     if call.gate in (Gate.DENIED, Gate.REFUSED):
         result = _refused(call)
+    elif deps.halted() in STOPS:
+        result = _not_begun(call)
     elif call.risk is Risk.READ and (earlier := deps.observed.answer(call.digest)):
         result = _from_record(call, earlier)
     else:
         deps.trace.emit("tool.started", id=call.id, tool=call.tool)
         result = await _run(call, state, deps)
-    with deps.store.transaction():
-        deps.store.results.put(deps.run, call.id, result)
-        _trace_result(call, result, deps)
+    _store(call, result, deps)
 
 
 async def _run(call: Call, state: Investigation, deps: Deps) -> CallResult:
@@ -61,6 +62,13 @@ def _refused(call: Call) -> CallResult:
     )
 
 
+def _not_begun(call: Call) -> CallResult:
+    text = "not begun: an operator stopped the run"
+    return CallResult(
+        call_id=call.id, status=ResultStatus.CANCELED, record={"error": text}, headline=text, tries=0
+    )
+
+
 def _from_record(call: Call, earlier: Observation) -> CallResult:
     return CallResult(
         call_id=call.id,
@@ -73,7 +81,8 @@ def _from_record(call: Call, earlier: Observation) -> CallResult:
     )
 
 
-def _trace_result(call: Call, result: CallResult, deps: Deps) -> None:
+def _store(call: Call, result: CallResult, deps: Deps) -> None:
+    """The result and the event that tells of it, both or neither."""
     denied = call.gate in (Gate.DENIED, Gate.REFUSED)
     kind = (
         "tool.denied"
@@ -84,6 +93,7 @@ def _trace_result(call: Call, result: CallResult, deps: Deps) -> None:
     )
     deps.trace.emit(
         kind,
+        along=lambda: deps.store.results.put(deps.run, call.id, result),
         id=call.id,
         tool=call.tool,
         args=call.arguments,

@@ -57,10 +57,15 @@ class Trace:
         """Say where the loop stands: the events that follow carry it."""
         self._place = place
 
-    def emit(self, kind: str, **data: Any) -> None:  # noqa: ANN401 - the event's own fields
-        """Store one event and those that waited, and show them to whoever listens."""
+    def emit(self, kind: str, along: Callable[[], object] | None = None, **data: Any) -> None:  # noqa: ANN401 - the event's own fields
+        """Store one event and those that waited, then show them to whoever listens.
+
+        `along` writes what the event tells of, in the same transaction.
+        """
         self.later(kind, **data)
         with self._store.transaction():
+            if along is not None:
+                along()
             stored = [self._append(*waiting) for waiting in self._waiting]
         self._waiting.clear()
         for event in stored:

@@ -13,13 +13,13 @@ def halt(node: str, state: Investigation, deps: Deps) -> Step | None:
     """The step to take instead of the node, or None.
 
     A pause leaves the run where it is: the node has not run and will be the next one at resume.
-    A cancellation ends the run through verify, so that there is a report of what was found; verify itself
-    is not kept from finishing.
+    A cancellation ends the run through verify, so that there is a report of what was found. Only the nodes
+    that begin something are kept from it: act gives its calls no start, observe and verify finish what is there.
     """
     wish = deps.halted()
     if wish == "pause" or (deps.stopping.wished and wish not in STOPS):
         raise GraphDrained(wish or "stopped")
-    if wish in STOPS and state.stop_reason is None and node != "verify":
+    if wish in STOPS and state.stop_reason is None and node in ("plan", "approve"):
         stopped = state.changed(stop_reason=STOPS[wish], stop_detail="by an operator", pending=())
         return Step(stopped, "verify")
     return None

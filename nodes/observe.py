@@ -1,7 +1,7 @@
 """observe: results become observations. Pure but for storing them, which is idempotent by number."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from opsleuth.checkpoints.evidence import EvidenceMeta
 from opsleuth.models.planner import Observation
@@ -12,7 +12,6 @@ from opsleuth.state.investigation import Investigation, Notice
 from opsleuth.state.outcome import StopReason
 from opsleuth.tools.spec import CallResult
 
-NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 WARN_AFTER = 2
 """Turns without anything new before the planner is told; as many again end the run."""
 
@@ -99,7 +98,16 @@ def _progress(new: Sequence[Observation], before: Sequence[Observation], repeats
 
 
 def _shape(observation: Observation) -> str:
-    return observation.tool + NUMBER.sub("#", canonical(observation.arguments))
+    """The call with every number left out: `limit=100` and `limit=101` ask the same."""
+    return observation.tool + canonical(_numberless(observation.arguments))
+
+
+def _numberless(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, Mapping):
+        return {key: _numberless(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_numberless(item) for item in value]
+    return "#" if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _notices(new: Iterable[Observation], stalled: int) -> Iterable[Notice]:
