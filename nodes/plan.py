@@ -1,5 +1,7 @@
 """plan: ask the planner for the next step, and turn its decision into checked, numbered, gated calls."""
 
+from typing import Any
+
 from opsleuth.models.planner import Decided, Malformed, ModelUnavailable, PlannerView
 from opsleuth.nodes import decide
 from opsleuth.nodes.deps import Deps, Step
@@ -79,15 +81,9 @@ def _stop(state: Investigation, reason: StopReason, detail: str) -> Step:
 
 def _charged(state: Investigation, spent: Spent, deps: Deps) -> Investigation:
     if spent.model_calls:
-        deps.trace.emit(
-            "model.completed",
-            model=deps.planner.name,
-            role="planner",
-            **{"in": spent.tokens_in, "out": spent.tokens_out},
-            cached=spent.tokens_cached,
-            usd=str(spent.cost),
-            estimated=spent.estimated,
-        )
+        used: dict[str, Any] = {"in": spent.tokens_in, "out": spent.tokens_out, "cached": spent.tokens_cached}
+        used |= {"usd": str(spent.cost), "estimated": spent.estimated}
+        deps.trace.emit("model.completed", model=deps.planner.name, role="planner", **used)
     return state.changed(budget=state.budget.plus(spent=spent))
 
 

@@ -61,7 +61,7 @@ def kill_at_commit(number: int) -> None:
         connection.set_trace_callback(count)
         return connection
 
-    sqlite3.connect = counted
+    sqlite3.connect = counted  # type: ignore[assignment]
 
 
 def test_killed_after_the_second_of_four_calls(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_an_unsupported_claim_is_sent_back_twice_then_listed(loop: Loop) -> None
     [({"turns": 2}, StopReason.TURN_LIMIT), ({"seconds": 0.000001}, StopReason.TIME_LIMIT)],
 )
 def test_a_limit_leaves_a_partial_report_and_can_be_raised(
-    loop: Loop, limits: dict[str, float], reason: StopReason
+    loop: Loop, limits: dict[str, Any], reason: StopReason
 ) -> None:
     script = [looks("a"), looks("b"), looks("c"), concludes("a was looked at.", "E1")]
     outcome = loop.start(*script, **limits)
