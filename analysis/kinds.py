@@ -44,7 +44,7 @@ SYMPTOMS = frozenset({"latency", "errors", "exception", "crash", "probe", "depen
 _SHOWS_AS: Mapping[str, frozenset[str]] = {
     # A process that starts again and again warms up again and again.
     "out_of_memory": frozenset(
-        {"memory", "cpu", "crash", "probe", "errors", "exception", "latency", "dependency"}
+        {"memory", "cpu", "crash", "probe", "errors", "exception", "latency", "dependency", "network_loss"}
     ),
     # Where replicas are missing, the rest carry their load.
     "image_pull": frozenset({"crash", "deploy", "dns", "permission", "probe", "cpu", "errors", "latency"}),
@@ -82,12 +82,17 @@ _SHOWS_AS: Mapping[str, frozenset[str]] = {
     "cpu": frozenset({"latency", "errors", "probe", "network_delay"}),
     "memory": frozenset({"latency", "cpu"}),
     "replication_lag": frozenset({"latency"}),
-    "failover": frozenset({"connections", "dependency", "errors", "exception", "latency", "crash"}),
+    # Who goes away resets the connections it had.
+    "failover": frozenset(
+        {"connections", "dependency", "errors", "exception", "latency", "crash", "network_loss"}
+    ),
     "network_delay": frozenset({"latency", "dependency"}),
     "network_loss": frozenset({"latency", "errors", "dependency"}),
     "dependency": frozenset({"crash", "exception", "errors", "latency", "probe"}),
-    "crash": frozenset({"errors", "exception", "latency", "probe", "deploy", "cpu", "dependency"}),
-    "probe": frozenset({"crash", "errors", "latency"}),
+    "crash": frozenset(
+        {"errors", "exception", "latency", "probe", "deploy", "cpu", "dependency", "network_loss"}
+    ),
+    "probe": frozenset({"crash", "errors", "latency", "network_loss"}),
     "exception": frozenset({"errors", "latency"}),
     "errors": frozenset({"latency"}),
 }

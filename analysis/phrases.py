@@ -249,6 +249,7 @@ _DATABASES = (
 )
 
 _PROCESSES = (
+    _rule("network_loss", ACTS, "reset", r"connection reset( by peer)?\b|\beconnreset\b"),
     _rule(
         "dependency",
         ACTS,

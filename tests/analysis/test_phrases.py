@@ -38,6 +38,7 @@ SAID = [
     ("disk", "DiskQueueDepth has exceeded normal threshold"),
     ("network_loss", "Mnesia: running_partitioned_network after network partition"),
     ("network_loss", "eth0: NIC Link is Down"),
+    ("network_loss", "read tcp 10.1.1.1:4->10.1.1.2:80: connection reset by peer"),
     ("cpu", "High CPU usage over the last 5 minutes"),
     ("memory", "node condition MemoryPressure is now true"),
     ("certificate", "x509: certificate has expired or is not yet valid"),
