@@ -94,7 +94,6 @@ _SHOWS_AS: Mapping[str, frozenset[str]] = {
     ),
     "probe": frozenset({"crash", "errors", "latency", "network_loss"}),
     "exception": frozenset({"errors", "latency"}),
-    "errors": frozenset({"latency"}),
 }
 
 

@@ -284,6 +284,12 @@ _PROCESSES = (
     ),
     _rule(
         "latency",
+        ACTS,
+        "slow|too long",
+        r"\bslow (request|response|call|operation|handler|command|log entry)s?\b|took too long",
+    ),
+    _rule(
+        "latency",
         SHOWS,
         "timeout|timed out|deadline|time-out",
         r"context deadline exceeded|read timed out|\betimedout\b|gateway time-?out|i/o timeout",

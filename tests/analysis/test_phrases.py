@@ -89,6 +89,7 @@ SAID = [
     ("crash", "The DB instance was restarted"),
     ("exception", "Traceback (most recent call last):"),
     ("exception", 'Exception in thread "main" java.lang.IllegalStateException'),
+    ("latency", "slow request 7f2a: 1030 ms"),
     ("latency", "rpc error: code = DeadlineExceeded desc = context deadline exceeded"),
 ]
 
