@@ -1,6 +1,9 @@
 """What kind of statement a sentence makes: absence, "not available", an action of ours, an only candidate."""
 
 import re
+from collections.abc import Iterator
+
+from opsleuth.analysis.quantities import quantities
 
 _ABSENCE = re.compile(
     r"\b(?:no|none|zero|never|without|nothing|neither|absent|flat|unchanged|not (?:any|a single|one))\b(?! (?:longer|doubt|matter|more than|later than|less than|fewer than|earlier than))"
@@ -114,3 +117,25 @@ def _only_advised(text: str) -> bool:
 def _reported(stem: str, evidence: str) -> bool:
     words = {"roll": ("roll", "revert"), "fail over": ("fail", "switch"), "fix": ("fix", "recover", "resolv")}
     return any(word in evidence for word in words.get(stem, (stem,))) or bool(_ACT[stem].search(evidence))
+
+
+_MOVED = re.compile(
+    r"\b(?:(?P<up>rose|risen|increased|grew|grown|went up|jumped|climbed)|fell|fallen|dropped|decreased|declined|shrank|went down)\b",
+    re.IGNORECASE,
+)
+_FROM = re.compile(r"\s*from\s")
+_TO = re.compile(r"\s*(?:to|→|->)\s*(?:about |~|over |under )?")
+
+
+def contradictions(text: str) -> Iterator[str]:
+    """The parts of the text that say "rose from A to B" where B is less, or "fell" where it is more."""
+    for match in _MOVED.finditer(text):
+        tail = text[match.end() : match.end() + 60]
+        pair = quantities(tail)[:2]
+        if len(pair) < 2 or not _FROM.match(tail) or not _TO.fullmatch(tail[pair[0].end : pair[1].start]):
+            continue
+        first, second = (q.value * q.units[0].factors[0] for q in pair)
+        alike = pair[0].units[0].dimension == pair[1].units[0].dimension
+        rising = bool(match["up"])
+        if alike and first != second and rising != (second > first):
+            yield match[0] + tail[: pair[1].end]

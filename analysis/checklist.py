@@ -136,7 +136,7 @@ def _format_unmet(conclusion: Conclusion, demand: Demand) -> str | None:
     if demand.name != "json":
         return None
     try:
-        json.loads(_unfenced(conclusion.answer))
+        json.loads(unfenced(conclusion.answer))
     except ValueError as error:
         return (
             f"the question asks for JSON: the answer is none ({error}); send one JSON document as the answer"
@@ -144,7 +144,8 @@ def _format_unmet(conclusion: Conclusion, demand: Demand) -> str | None:
     return None
 
 
-def _unfenced(text: str) -> str:
+def unfenced(text: str) -> str:
+    """A JSON answer without the code fence that models like to put around it."""
     fence = re.fullmatch(r"\s*```(?:json)?\n([\s\S]*?)\n?```\s*", text)
     return fence[1] if fence else text
 

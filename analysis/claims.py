@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 from opsleuth.analysis import assertions
+from opsleuth.analysis.derivation import ungrounded
 from opsleuth.analysis.figures import Facts, between, facts, record_text, squeeze
-from opsleuth.analysis.grounding import Ground, holds_moment, ungrounded
+from opsleuth.analysis.grounding import Ground, holds_moment
 from opsleuth.analysis.moments import Moment, within
 from opsleuth.analysis.names import names, occurs
 from opsleuth.analysis.quantities import When, Word, quantities, scan
@@ -20,12 +21,16 @@ from opsleuth.analysis.windows import INCIDENT
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.canonical import canonical
 from opsleuth.state.clock import stamp
-from opsleuth.state.conclusion import Claim
+from opsleuth.state.conclusion import KINDS, Claim
 from opsleuth.state.investigation import Window
+from opsleuth.state.outcome import Verdict
 
 Part = Literal[
     "claim", "cause", "answer", "field", "recommendation", "propagation", "ruled_out", "verdict", "rival", "demand"
 ]  # fmt: skip
+DERIVED = "derived"
+"""The signal of tools that only combine what others measured: no independent kind of evidence."""
+
 _CITED = re.compile(r"(?<![A-Za-z0-9_])E[1-9]\d{0,6}(?![A-Za-z0-9_])")
 
 
@@ -46,6 +51,11 @@ class EvidenceView:
     window: str = INCIDENT
     asked: Mapping[str, Any] = field(default_factory=dict)
     tests: str | None = None
+
+    @property
+    def shows(self) -> bool:
+        """Whether it shows something of the world: neither an error nor a gap in the recording."""
+        return self.status in (ResultStatus.OK, ResultStatus.NONE_MATCHED)
 
     @cached_property
     def facts(self) -> Facts:
@@ -87,21 +97,31 @@ class Problem:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a conclusion is held against."""
+    """What a conclusion is held against.
+
+    `given` is the question and the alert: the answer and advice may use its names. `vocabulary` are words with
+    a name's shape that name nothing in the world (our tools).
+    """
 
     evidence: Mapping[str, EvidenceView]
     window: Window
     known_names: Collection[str] = ()
     effects: Sequence[EffectView] = ()
+    given: str = ""
+    vocabulary: Collection[str] = ()
+
+    @cached_property
+    def given_text(self) -> str:
+        return squeeze(self.given)
+
+    @cached_property
+    def own_words(self) -> frozenset[str]:
+        return frozenset({*KINDS, *Verdict, *self.vocabulary})
 
     @cached_property
     def seen(self) -> tuple[EvidenceView, ...]:
         """The evidence that shows something of the world: neither errors nor gaps in the recording."""
-        return tuple(view for view in self.evidence.values() if _shows(view))
-
-
-def _shows(view: EvidenceView) -> bool:
-    return view.status in (ResultStatus.OK, ResultStatus.NONE_MATCHED)
+        return tuple(view for view in self.evidence.values() if view.shows)
 
 
 def check_claim(
@@ -124,7 +144,7 @@ def claim_problems(claim: Claim, basis: Basis) -> tuple[Problem, ...]:
     views = [basis.evidence[id_] for id_ in cited]
     if assertions.says_unavailable(claim.text):
         return tuple(_failed_names(claim.text, "claim", claim.id, views, basis, asked=True))
-    problems = [_no_finding(claim, view) for view in views if not _shows(view)]
+    problems = [_no_finding(claim, view) for view in views if not view.shows]
     if problems:
         return tuple(problems)
     absent = assertions.says_absent(claim.text)
@@ -159,7 +179,7 @@ def text_problems(
     tokens = scan(text)
     moments = [token.moment for token in tokens if isinstance(token, When)]
     numbers = quantities(text, words=part == "claim")
-    used = names(text, basis.known_names)
+    used = names(text, basis.known_names, quoted_whole=part == "claim")
     start, end = basis.window.start.timestamp(), basis.window.end.timestamp()
     ground = Ground(
         facts=[view.facts for view in views],
@@ -172,6 +192,7 @@ def text_problems(
     )
     problems = [_bad_moment(m, part, ref, text, views, basis) for m in moments]
     problems += [_bad_number(q.text, part, ref, views) for q in ungrounded(ground)]
+    problems += [_misread(words, part, ref) for words in assertions.contradictions(text)]
     return [p for p in problems if p] + _failed_names(text, part, ref, views, basis, asked=asked, used=used)
 
 
@@ -181,6 +202,11 @@ def _bad_number(value: str, part: Part, ref: str, views: Sequence[EvidenceView])
         "as it stands there (rounded), cite the evidence that holds it, or compute it with calculate and cite that"
     )
     return Problem(part, ref, text, value)
+
+
+def _misread(words: str, part: Part, ref: str) -> Problem:
+    text = f'{_where(part, ref)}: "{words}" contradicts itself: say the direction that its two figures have'
+    return Problem(part, ref, text, words)
 
 
 def _bad_moment(
@@ -214,7 +240,9 @@ def _failed_names(
     used: Sequence[str] | None = None,
 ) -> list[Problem]:
     used = names(text, basis.known_names) if used is None else used
+    used = [name for name in used if name not in basis.own_words]
     texts = [view.text for view in views] + [view.asked_text for view in views if asked]
+    texts += [] if part in ("claim", "cause") else [basis.given_text]
     return [_bad_name(name, part, ref, views, basis) for name in used if not occurs(name, texts)]
 
 

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from opsleuth.analysis.assertions import says_sole
-from opsleuth.analysis.checklist import demand_problems
+from opsleuth.analysis.checklist import demand_problems, unfenced
 from opsleuth.analysis.claims import (
     Basis,
-    EffectView,
     EvidenceView,
     Part,
     Problem,
@@ -19,7 +18,7 @@ from opsleuth.analysis.claims import (
 )
 from opsleuth.analysis.names import occurs
 from opsleuth.state.conclusion import Cause, Claim, Conclusion, Recommendation, RuledOut
-from opsleuth.state.investigation import Demand, Hypothesis, Window
+from opsleuth.state.investigation import Demand, Hypothesis
 from opsleuth.state.outcome import Verdict
 
 NOTHING_LEFT = "No part of the drafted answer is supported by the evidence of this run."
@@ -27,16 +26,12 @@ NOTHING_LEFT = "No part of the drafted answer is supported by the evidence of th
 
 def check_conclusion(
     conclusion: Conclusion,
-    evidence: Mapping[str, EvidenceView],
-    window: Window,
-    known_names: Collection[str] = (),
+    basis: Basis,
     *,
     hypotheses: Sequence[Hypothesis] = (),
     checklist: Sequence[Demand] = (),
-    effects: Sequence[EffectView] = (),
 ) -> tuple[Problem, ...]:
     """Everything that the conclusion may not say, and what it lacks; empty if it may stand."""
-    basis = Basis(evidence, window, known_names, effects)
     failed = {claim.id: problems for claim in conclusion.claims if (problems := claim_problems(claim, basis))}
     return (
         *(problem for problems in failed.values() for problem in problems),
@@ -110,7 +105,13 @@ def _cited(claims: Sequence[Claim], basis: Basis) -> list[EvidenceView]:
 
 def _answer(conclusion: Conclusion, basis: Basis) -> Iterator[Problem]:
     views = _cited(conclusion.claims, basis)
-    for sentence in sentences(conclusion.answer):
+    document = _document(conclusion.answer)
+    parts = (
+        sentences(conclusion.answer)
+        if document is None
+        else [f"{k}: {x}" for k, v in document.items() for x in _leaves(v)]
+    )
+    for sentence in parts:
         yield from _free_text(sentence, "answer", "", views, basis)
 
 
@@ -260,11 +261,27 @@ def _kept_verdict(verdict: Verdict, causes: Sequence[Cause], held: Collection[st
 
 
 def _kept_answer(answer: str, problems: Sequence[Problem]) -> str:
-    """The sentences that hold; a value that failed takes its sentence with it."""
-    values = {p.value for p in problems if p.part == "answer" and p.value}
+    """The sentences that hold; a value that failed takes its sentence with it, or its entry of a JSON answer."""
+    values = {p.value.casefold() for p in problems if p.part == "answer" and p.value}
     if not values:
         return answer
-    kept = "".join(
-        s for s in sentences(answer) if not any(v.casefold() in s.casefold() for v in values)
-    ).strip()
+    document = _document(answer)
+    if document is not None:
+        held = {k: v for k, v in document.items() if not _says(json.dumps(v, ensure_ascii=False), values)}
+        return json.dumps(held, ensure_ascii=False)
+    kept = "".join(s for s in sentences(answer) if not _says(s, values)).strip()
     return kept or NOTHING_LEFT
+
+
+def _says(text: str, values: Collection[str]) -> bool:
+    folded = text.casefold()
+    return any(value in folded for value in values)
+
+
+def _document(answer: str) -> dict[str, Any] | None:
+    """The answer as a JSON object, if it is one."""
+    try:
+        document = json.loads(unfenced(answer))
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from opsleuth.analysis.claims import EffectView, EvidenceView
-from opsleuth.state.calls import ResultStatus
+from opsleuth.analysis.claims import DERIVED, EffectView, EvidenceView
 from opsleuth.state.conclusion import Cause, Claim, Conclusion, Confidence
 from opsleuth.state.investigation import Hypothesis
 
@@ -36,11 +35,11 @@ def confidence(
         for e in claim.evidence
     }
     own = [h for h in hypotheses if _same(h, cause)]
-    views = [evidence[e] for e in sorted(cited) if e in evidence and _shows(evidence[e])]
-    against = {e for h in own for e in h.contradicting if e in evidence and _shows(evidence[e])}
+    views = [evidence[e] for e in sorted(cited) if e in evidence and evidence[e].shows]
+    against = {e for h in own for e in h.contradicting if e in evidence and evidence[e].shows}
     cured = any(e.state in ("done", "resolved") and e.checked and e.target == cause.service for e in effects)
     return grade(
-        signals=len({view.signal for view in views}),
+        signals=len({view.signal for view in views} - {DERIVED}),
         pieces=len(views),
         against=len(against),
         tested=cured or any(_withstood(h, evidence) for h in own),
@@ -66,13 +65,9 @@ def _same(hypothesis: Hypothesis, cause: Cause) -> bool:
     return hypothesis.service == cause.service and hypothesis.kind in (None, cause.kind)
 
 
-def _shows(view: EvidenceView) -> bool:
-    return view.status in (ResultStatus.OK, ResultStatus.NONE_MATCHED)
-
-
 def _withstood(hypothesis: Hypothesis, evidence: Mapping[str, EvidenceView]) -> bool:
     """Whether a call was made to test the hypothesis, gave a result, and nothing it gave refuted it."""
     if hypothesis.status == "refuted":
         return False
-    tests = [view for view in evidence.values() if view.tests == hypothesis.id and _shows(view)]
+    tests = [view for view in evidence.values() if view.tests == hypothesis.id and view.shows]
     return any(view.id in hypothesis.supporting for view in tests)

@@ -11,6 +11,7 @@ from opsleuth.analysis.lexicon import ADJECTIVES, COMPONENTS, GENERIC, JOINTS, P
 from opsleuth.analysis.quantities import WORD_CHARS, Word, scan
 
 _QUOTED = re.compile(r"`([^`\n]{1,300})`")
+_ELLIPSIS = re.compile(r"\s*(?:…|\.{3})\s*")
 _OWN_ID = re.compile(r"(?:[ACEHOQ]\d{1,7}|t\d+c\d+|inv-\d{8}-\w+|inv-\d{8}-\w+/t\d+c\d+)")
 _GENERIC_SHAPE = re.compile(
     r"[pP]\d{2,3}|\d(?:xx|XX)|[A-Z]{2,}s|P[0-5]|[Hh][Tt][Tt][Pp]/?\d(?:\.\d)?|[0-9a-z]{1,2}|\d+(?:\.\d+)?[KMGT]?bps|HTTPS?-?[1-5]\d\d"
@@ -23,13 +24,18 @@ _PLACED = re.compile(
 _CALLED = re.compile(rf"(?:{_KINDS_OF_THING})s? (?:named|called) [\"'“]?([A-Za-z][{WORD_CHARS}.-]{{1,60}})")
 
 
-def names(text: str, known: Iterable[str] = ()) -> list[str]:
-    """The names that `text` uses, in order, each once."""
+def names(text: str, known: Iterable[str] = (), *, quoted_whole: bool = True) -> list[str]:
+    """The names that `text` uses, in order, each once.
+
+    `quoted_whole`: what stands in back quotes is one name, also with spaces inside (a statement); else several
+    words in back quotes are read word by word (a command that somebody should type).
+    """
     found: list[str] = []
     taken: list[tuple[int, int]] = []
     for match in _QUOTED.finditer(text):
-        found.append(match[1])
-        taken.append(match.span())
+        if quoted_whole or " " not in match[1]:
+            found += [part for part in _ELLIPSIS.split(match[1]) if part.strip()]
+            taken.append(match.span())
     for start, end in mentions(text, known):
         found.append(text[start:end])
         taken.append((start, end))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from langgraph.errors import GraphDrained
 
-from opsleuth.analysis.claims import EvidenceView
+from opsleuth.analysis.claims import DERIVED, EvidenceView
 from opsleuth.checkpoints.store import Store
 from opsleuth.models.planner import Observation, Planner, Reviewer
 from opsleuth.state.calls import Call
@@ -20,9 +20,6 @@ from opsleuth.tools.spec import EvidenceBody, ToolContext
 Redact = Callable[[Any], tuple[Any, int]]
 Event = Mapping[str, Any]
 T = TypeVar("T")
-
-DERIVED = "derived"
-"""The signal of tools that only combine what others measured: no independent kind of evidence."""
 
 
 class Step(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from opsleuth.analysis.claims import EffectView, EvidenceView
+from opsleuth.analysis.claims import Basis, EffectView, EvidenceView
 from opsleuth.analysis.conclusions import check_conclusion, strip_unsupported
 from opsleuth.analysis.confidence import with_confidence
 from opsleuth.nodes.deps import Deps
@@ -22,15 +22,15 @@ class Checked(NamedTuple):
 def check(draft: Conclusion, state: Investigation, deps: Deps) -> Checked:
     """Hold the draft against all evidence of the run; deterministic."""
     views, effects = _views(state, deps), _effects(deps)
-    problems = check_conclusion(
-        draft,
+    basis = Basis(
         views,
         state.window,
         _names(state),
-        hypotheses=state.hypotheses,
-        checklist=state.checklist,
-        effects=effects,
+        effects,
+        given=_given(state),
+        vocabulary=[spec.name for spec in deps.toolbox.specs],
     )
+    problems = check_conclusion(draft, basis, hypotheses=state.hypotheses, checklist=state.checklist)
     clean = with_confidence(strip_unsupported(draft, problems), views, state.hypotheses, effects)
     fallen = sum(claim.status == "unsupported" for claim in clean.claims)
     return Checked(clean, tuple(dict.fromkeys(p.text[:1000] for p in problems)), fallen)
@@ -58,3 +58,8 @@ def _effects(deps: Deps) -> tuple[EffectView, ...]:
 def _names(state: Investigation) -> tuple[str, ...]:
     alert = state.alert.service if state.alert else None
     return tuple(dict.fromkeys(name for name in (alert, *(h.service for h in state.hypotheses)) if name))
+
+
+def _given(state: Investigation) -> str:
+    alert = state.alert
+    return "\n".join([state.question, *((alert.text, alert.service or "") if alert else ())])

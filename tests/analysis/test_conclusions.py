@@ -1,12 +1,13 @@
 """A conclusion is held against its evidence as a whole; what fails is taken out and listed."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from opsleuth.analysis.checklist import demands
-from opsleuth.analysis.claims import EffectView, EvidenceView, Problem
+from opsleuth.analysis.claims import Basis, EffectView, EvidenceView, Problem
 from opsleuth.analysis.conclusions import NOTHING_LEFT, check_conclusion, sentences, strip_unsupported
 from opsleuth.analysis.confidence import confidence, grade, with_confidence
 from opsleuth.state.calls import ResultStatus
@@ -44,6 +45,7 @@ EVIDENCE = {
         "E4", "traces_compare", "traces", ResultStatus.TIMEOUT, {"error": "timed out after 10 s"}
     ),
 }
+GIVEN = "web-frontend is slow"
 REFUTED = Hypothesis(id="H2", text="cart fails", service="cart", status="refuted", contradicting=("E3",))
 
 
@@ -66,7 +68,8 @@ def conclusion(**changes: Any) -> Conclusion:
 
 
 def check(draft: Conclusion, **more: Any) -> list[Problem]:
-    return list(check_conclusion(draft, EVIDENCE, WINDOW, ("orders-db", "cart"), **more))
+    basis = Basis(EVIDENCE, WINDOW, ("orders-db", "cart"), given=GIVEN, vocabulary=("service_scale",))
+    return list(check_conclusion(draft, basis, **more))
 
 
 def parts(draft: Conclusion, **more: Any) -> list[tuple[str, str]]:
@@ -89,7 +92,7 @@ def test_a_sound_conclusion_has_no_problems() -> None:
             {"recommendations": [{"text": "Raise the limit to 512 MB", "claims": ["C1"]}]},
             ("recommendation", "0"),
         ),
-        ({"propagation": [["orders-db", "web-frontend"]]}, ("propagation", "0")),
+        ({"propagation": [["orders-db", "web-backend"]]}, ("propagation", "0")),
         ({"causes": []}, ("verdict", "")),
         ({"verdict": "healthy"}, ("verdict", "")),
         ({"causes": [{"service": "ledger", "kind": "cpu", "claims": ["C1"]}]}, ("cause", "0")),
@@ -101,6 +104,30 @@ def test_a_sound_conclusion_has_no_problems() -> None:
 )
 def test_each_part_is_checked(changes: dict[str, Any], expected: tuple[str, str]) -> None:
     assert parts(conclusion(**changes)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fields": {"kind": "slow_query", "verdict": "cause_found", "tool": "service_scale"}},
+        {"answer": "web-frontend is slow because orders-db is overloaded."},
+        {"recommendations": [{"text": "Run `scale orders-db --up` with service_scale", "claims": ["C1"]}]},
+        {"answer": '{"service": "orders-db", "peak": "97.4 %"}'},
+    ],
+)
+def test_own_words_and_the_questions_names_may_be_used(changes: dict[str, Any]) -> None:
+    assert check(conclusion(**changes)) == []
+
+
+def test_a_json_answer_stays_json_without_what_fails() -> None:
+    draft = conclusion(answer='{"service": "orders-db", "peak": 98.2, "pod": "orders-db-7f9dd8b6c4"}')
+    assert json.loads(strip_unsupported(draft, check(draft)).answer) == {"service": "orders-db"}
+
+
+def test_a_direction_against_its_own_figures_is_refused() -> None:
+    claims = [{"id": "C1", "text": "orders-db fell from 97.4 % to 231 %", "evidence": ["E1", "E2"]}]
+    [problem] = [p for p in check(conclusion(claims=claims)) if "contradicts itself" in p.text]
+    assert (problem.part, problem.ref) == ("claim", "C1")
 
 
 def test_a_rival_is_a_refuted_hypothesis_or_its_stated_absence() -> None:
