@@ -27,7 +27,7 @@ class _Case(NamedTuple):
 
 def ranking_in(view: PlannerView) -> Observation | None:
     """The newest answer of `rank_suspects`, or None."""
-    found = [o for o in view.observations if o.tool == "rank_suspects" and not o.status.is_error]
+    found = [o for o in view.observations if o.tool == "rank_suspects" and o.status in ("ok", "none_matched")]
     return found[-1] if found else None
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from opsleuth.models.advice import WORDS
 from opsleuth.models.draft import Suspect, draft, evidence_of, ranking_in, suspects_in
+from opsleuth.models.lookup import Lookup, lookup, reply, search
 from opsleuth.models.planner import Decided, PlannerView
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.decision import Decision, HypothesisChange, PlanChange
@@ -35,6 +36,8 @@ class OfflinePlanner:
     async def decide(self, view: PlannerView) -> Decided:
         """The first stage with a call that was not made yet; after the last one, the conclusion."""
         asked = {_key(o.tool, o.arguments) for o in view.observations}
+        if wanted := lookup(view.state.question, view.state.alert.service if view.state.alert else None):
+            return _looked_up(wanted, view)
         for number, stage in enumerate(STAGES, start=1):
             calls = [
                 c for c in stage.calls(view) if _offered(c, view) and _key(c.tool, c.arguments) not in asked
@@ -57,6 +60,15 @@ class OfflinePlanner:
                 conclusion=conclusion,
             )
         )
+
+
+def _looked_up(wanted: Lookup, view: PlannerView) -> Decided:
+    calls = tuple(call for call in search(wanted, view) if _offered(call, view))
+    if calls:
+        return Decided(
+            Decision(reason="The question asks for what is recorded, not for a cause.", calls=calls)
+        )
+    return Decided(Decision(reason="What was asked for is at hand.", conclusion=reply(wanted, view)))
 
 
 def _orient(view: PlannerView) -> Sequence[CallRequest]:
