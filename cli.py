@@ -1,7 +1,7 @@
 """The command line: parse, call, exit code. No logic, and nothing heavy is imported before it is needed.
 
 `run`, `demo` and `resume` investigate; `list`, `show`, `log`, `evidence` and `report` read what is stored;
-`graph`, `exit-codes` and `version` tell of opsleuth itself.
+`graph`, `exit-codes` and `version` tell of opsleuth itself; `eval` measures it.
 """
 
 import sys
@@ -173,6 +173,32 @@ def version() -> int:
     from opsleuth.console import about
 
     return about.version(given())
+
+
+@cli.group("eval", cls=Group)
+def evaluation() -> None:
+    """Run sets of cases and score them."""
+
+
+@evaluation.command("run")
+@click.argument("folder", metavar="SET", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option(
+    "--key", type=click.Path(path_type=Path), metavar="FILE", help="The key (default: SET/answers.json)."
+)
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes, 1 to 64.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The results; an existing file is gone on with.",
+)
+def eval_run(folder: Path, key: Path | None, jobs: int, output: Path | None) -> int:
+    """Investigate every case of a set and hold the reports against its key."""
+    from opsleuth.evals import command
+
+    options = given()
+    return command.run(folder, key, options.planner or "offline", jobs, output, as_json=options.json)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
