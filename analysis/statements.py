@@ -17,6 +17,8 @@ from opsleuth.analysis.records import Finding, Recording, StatementLoad
 ONE_SESSION = 1.0
 # A call that a person notices (Nielsen's tenth of a second); a lookup by index takes a hundredth of it.
 SLOW_MS = 100.0
+# Sessions that clients hold while they do something else; one or two are somebody's export.
+HELD_IDLE = 3.0
 # A device in good health answers a write, a free lock is granted, well within this.
 WAIT_MS = 10.0
 # Against its past: half as much again is beyond the drift of a working day, and three spreads beyond its own.
@@ -163,7 +165,10 @@ def _judge(load: Load) -> Judged | None:
         return None
     held = {kind: load.waits.get(kind, 0.0) for kind in ("disk", "locks")}
     kind = max(held, key=lambda k: (held[k], k))
-    work = load.sessions - sum(held.values()) - load.waits.get("idle", 0.0)
+    idle = load.waits.get("idle", 0.0)
+    work = load.sessions - sum(held.values()) - idle
+    if idle >= HELD_IDLE and idle > load.sessions / 2.0 and _per_call(load, idle, SLOW_MS):
+        return Judged(load, "connections", idle, "holds sessions that wait for their clients", {"idle": idle})
     if held[kind] >= max(ONE_SESSION, work) and _per_call(load, held[kind], WAIT_MS):
         what = "locks" if kind == "locks" else "writes and their log"
         return Judged(load, kind, held[kind], f"waits for {what}", {"waiting": held[kind]})

@@ -70,6 +70,31 @@ def test_what_a_line_itself_calls_over_is_left_out() -> None:
     assert messages.find(recording(logs=lines("web", ["memory pressure resolved"]))) == []
 
 
+def test_a_late_claim_of_the_onset_does_not_hide_what_began_before_it() -> None:
+    found = recording(logs=lines("web", ["deadlock detected"] * 60, ONSET - 1200.0, 25.0))
+    assert essence(messages.find(found)) == [("web", "locks", "cause")]
+
+
+def test_talk_that_has_ceased_while_the_service_goes_on_is_over() -> None:
+    early = lines("web", ["deadlock detected"] * 3, ONSET - 60.0)
+    found = messages.find(recording(logs=[*early, *lines("web", [HELLO] * 30, ONSET, 30.0)]))
+    assert [(f.kind, f.size, f.direction) for f in found] == [("locks", 0.0, "victim")]
+
+
+def test_a_service_that_falls_silent_after_its_error_has_not_recovered() -> None:
+    early = [
+        *lines("web", [HELLO] * 30, ONSET - 900.0),
+        *lines("web", ["deadlock detected"] * 3, ONSET - 60.0),
+    ]
+    assert essence(messages.find(recording(logs=early))) == [("web", "locks", "cause")]
+
+
+def test_a_certificate_that_others_refuse_is_its_owners_matter() -> None:
+    told = lines("web", ["cart: PKIX path validation failed", "call to https://cart failed: x509: expired"])
+    found = messages.find(recording(logs=told, topology=[Dependency("web", "cart")]))
+    assert essence(found) == [("cart", "certificate", "cause"), ("web", "certificate", "victim")]
+
+
 def test_lines_without_a_time_count_but_have_no_onset() -> None:
     found = messages.find(recording(logs=lines("web", ["no space left on device"], first=None)))
     assert [f.onset for f in found] == [None]

@@ -170,6 +170,24 @@ def test_a_neighbour_that_has_been_broken_for_days_is_not_blamed() -> None:
     assert [f.direction for f in platform.find(found) if f.service == "mail"] == ["victim"]
 
 
+def test_of_equal_troubles_the_one_that_the_alert_is_about_comes_first() -> None:
+    listed = [
+        row("Pod", name, ready="0/1", status="ErrImagePull", restarts="0", age="5m")
+        for name in ("aaa-6f5cbdf85-4wq74", HASH)
+    ]
+    found = platform.find(recording(objects=listed))
+    assert [(f.service, f.direction) for f in found] == [("web", "cause"), ("aaa", "cause")]
+    assert found[0].size > found[1].size
+
+
+@pytest.mark.parametrize(("restarts", "direction"), [("7", "cause"), ("900", "victim")])
+def test_a_neighbours_crash_loop_is_as_old_as_its_back_off_tells(restarts: str, direction: str) -> None:
+    listed = row(
+        "Pod", "mail-6f5cbdf85-4wq74", ready="0/1", status="CrashLoopBackOff", restarts=restarts, age="9d"
+    )
+    assert [f.direction for f in platform.find(recording(objects=[listed]))] == [direction]
+
+
 def test_a_rollout_whose_new_pods_fail_while_the_old_ones_run_is_the_deploy() -> None:
     new = [crashing(f"web-5f5cbdf85-{tail}") for tail in ("4wq74", "7zq8p")]
     young = [

@@ -62,11 +62,17 @@ def test_a_statement_that_waits_for_the_device() -> None:
         (6.0, 5000.0, {"CPU": 6.0}),  # 1.2 ms a call: busy, and quick
         (4.0, 3000.0, {"IO:WALSync": 3.0}),  # a commit in one millisecond
         (0.8, 1.0, {"CPU": 0.8}),  # slow, but less than one session
-        (5.0, 10.0, {"Client:ClientRead": 5.0}),  # the client thinks
+        (2.0, 1.0, {"Client:ClientRead": 2.0}),  # two clients think
+        (5.0, 500.0, {"Client:ClientRead": 5.0}),  # ten milliseconds between client and server
     ],
 )
 def test_databases_in_good_health(load: float, rate: float, waits: dict[str, float]) -> None:
     assert find(at(END, load=load, calls_per_sec=rate, waits=waits)) == []
+
+
+def test_sessions_that_wait_for_their_clients() -> None:
+    waits = {"Client:ClientRead": 40.0, "CPU": 1.0}
+    assert find(at(END, load=41.0, calls_per_sec=2.0, waits=waits)) == [("db", "connections")]
 
 
 def test_a_statement_that_became_slower_than_itself() -> None:
