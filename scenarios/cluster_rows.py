@@ -25,12 +25,12 @@ def write_cluster(scene: Scene, case: CaseFolder, *, platform: bool) -> None:
 
 
 def _everyday(scene: Scene, case: CaseFolder) -> None:
-    """Events as any cluster has them: jobs, image pulls, a probe that failed once an hour ago."""
+    """Events as any cluster has them: jobs, image pulls, a probe that failed once."""
     random, timing = scene.random, scene.timing
     for _ in range(random.randrange(3, 8)):
         service = random.choice([s for s in scene.world.services if s.pods])
         pod = random.choice(service.pods)
-        first = random.uniform(timing.start - 3600, timing.onset - 300)
+        first = random.uniform(timing.start - 3600, timing.end - 30)
         reason, kind, message = random.choice(
             (
                 ("Pulled", "Normal", f'Container image "{service.name}" already present on machine'),

@@ -12,11 +12,11 @@ from opsleuth.scenarios.cluster_rows import write_cluster
 from opsleuth.scenarios.decoys import Decoys, add_decoys
 from opsleuth.scenarios.faults import FAULTS, Answer, Fault
 from opsleuth.scenarios.healthy import HEALTHY
-from opsleuth.scenarios.log_rows import write_logs
+from opsleuth.scenarios.log_rows import write_chatter
 from opsleuth.scenarios.metric_rows import DIALECTS, Dialect, Monitoring, write_metrics
-from opsleuth.scenarios.physics import FAIL_SPREAD, levels
+from opsleuth.scenarios.physics import levels
 from opsleuth.scenarios.scene import Scene, draw_scene
-from opsleuth.scenarios.span_rows import write_aggregates, write_spans
+from opsleuth.scenarios.span_rows import write_aggregates, write_requests
 from opsleuth.scenarios.statement_rows import write_statements
 from opsleuth.scenarios.world import draw_world
 
@@ -181,17 +181,16 @@ def _fails(scene: Scene, service: str) -> bool:
     before = scene.rest[service]
     after = levels(scene.world, scene.effects, scene.timing.onset + 600)[service]
     latency = (after.latency_ms * after.tail / (before.latency_ms * before.tail) - 1) / 0.08
-    return (after.fail_share - before.fail_share) / FAIL_SPREAD > latency
+    return (after.fail_share - before.fail_share) / scene.spread(service, "fail") > latency
 
 
 def _write(scene: Scene, sources: Sources, alert: Alert, folder: Path) -> None:
     case = CaseFolder(_incident(scene, sources, alert, folder.name))
     write_metrics(scene, sources.monitoring, case)
-    write_logs(scene, case, baseline=sources.monitoring.baseline)
+    write_requests(scene, case, spans=sources.spans in {"raw", "both"}, baseline=sources.monitoring.baseline)
+    write_chatter(scene, case)
     if sources.spans in {"aggregates", "both"}:
         write_aggregates(scene, case)
-    if sources.spans in {"raw", "both"}:
-        write_spans(scene, case)
     if sources.statements:
         write_statements(scene, case)
     _old_change(scene)

@@ -49,10 +49,26 @@ def busy(scene: Scene) -> str:
     return "Somewhat more load, no harm."
 
 
+def spike(scene: Scene) -> str:
+    """A few slow minutes early in the window, long over when the alert was sent."""
+    service, start = scene.app(), scene.timing.start + 240
+    scene.push(service.name, "self_ms", 1.0, lambda t: float(start <= t < start + 180))
+    return f"Three slow minutes of {service.name}, over long before the alert."
+
+
+def restless(scene: Scene) -> str:
+    """A service whose latency has always jumped about."""
+    service = scene.app()
+    scene.world = scene.world.with_noise(service.name, 0.22)
+    return f"The latency of {service.name} strays widely, then as now."
+
+
 HEALTHY: Mapping[str, Callable[[Scene], str]] = {
     "quiet": quiet,
     "recovered": recovered,
     "released": released,
     "rolled_back": rolled_back,
     "busy": busy,
+    "spike": spike,
+    "restless": restless,
 }

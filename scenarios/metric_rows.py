@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from opsleuth.scenarios.case_folder import CaseFolder, figure, utc
-from opsleuth.scenarios.physics import MEMORY_LIMIT_BYTES, SPREAD, Effects, Level, levels
+from opsleuth.scenarios.physics import BURSTS, MEMORY_LIMIT_BYTES, SPREAD, Effects, Level, levels
 from opsleuth.scenarios.scene import Scene
 from opsleuth.scenarios.world import STATEFUL, Service
 
@@ -234,7 +234,9 @@ def _values(
         # Neighbouring samples resemble each other: half of the deviation carries over.
         drift = 0.5 * drift + math.sqrt(0.75) * random.gauss(0, noise)
         if metric.counted:
-            failed = _count(random, level.rps * level.fail_share * step * random.gammavariate(6, 1 / 6))
+            failed = _count(
+                random, level.rps * level.fail_share * step * random.gammavariate(BURSTS, 1 / BURSTS)
+            )
             yield failed / step * metric.read(level)
         else:
             value = metric.read(level) * math.exp(drift)

@@ -26,7 +26,8 @@ SPREAD = {
     "gap_ms": 0.08,
     "retransmits": 0.3,
 }
-FAIL_SPREAD = 0.004  # share of requests; a minute's failures stray by about this much
+FAIL_FLOOR = 0.001  # share of requests; the failures of a minute stray by at least this much
+BURSTS = 6.0  # shape of the gamma by which failures come in bursts; larger is steadier
 RETRIES = 0.5  # share of the failed calls that callers try again
 STORAGE_BYTES = 200e9
 MAX_CONNECTIONS = 200
@@ -157,7 +158,7 @@ def _store(effects: Effects, moment: float, service: Service, level: Level, load
 def spread(world: World, target: str, quantity: str, rest: dict[str, Level]) -> float:
     """How far a quantity strays at rest, in its own unit; `rest` are the levels of an undisturbed moment."""
     if quantity == "fail":
-        return FAIL_SPREAD
+        return _fail_spread(rest[target.split(">", maxsplit=1)[0]])
     if quantity == "gap_ms":
         caller, callee = target.split(">")
         gap = next(c.gap_ms for c in world.callees(caller) if c.callee == callee)
@@ -167,3 +168,10 @@ def spread(world: World, target: str, quantity: str, rest: dict[str, Level]) -> 
     if quantity == "memory":
         return 1.5  # points: memory is steady, and a share of it would be nearly nothing
     return float(getattr(rest[target], quantity)) * SPREAD[quantity]
+
+
+def _fail_spread(level: Level) -> float:
+    """The spread of one minute's share of failures: Poisson counts whose mean itself strays (gamma)."""
+    requests = max(1.0, 60 * level.rps)
+    failures = requests * level.fail_share
+    return max(FAIL_FLOOR, math.sqrt(failures + failures**2 / BURSTS) / requests)

@@ -94,10 +94,6 @@ class Scene:
         rate = self.size / 2 if per_minute is None else per_minute
         self.chatter.append(Chatter(service, level, text, rate, shape or self.lasting, pod))
 
-    def hush(self, service: str, share: float) -> None:
-        """Let a share of the service's usual lines vanish from the onset on."""
-        self.effects.add(service, "hush", share, self.lasting)
-
     def event(self, reason: str, obj: str, message: str, **more: Any) -> None:  # noqa: ANN401 - optional columns
         """A platform event; `at` and `first` are times (default: end of window, onset), `source`, `type`, `count`."""
         last = more.get("at", self.timing.end - self.random.uniform(20, 150))

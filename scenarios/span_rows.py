@@ -1,4 +1,4 @@
-"""Traces of a scene: sampled spans with status, and the aggregates per operation and per call."""
+"""Requests through a scene: their sampled spans and log lines, and the aggregates per operation and per call."""
 
 import math
 from collections.abc import Iterator
@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 from random import Random
 
 from opsleuth.scenarios.case_folder import CaseFolder, figure, minute, utc
+from opsleuth.scenarios.log_rows import Request, arrivals, write_background, write_request
 from opsleuth.scenarios.physics import Effects, Level, levels, usual_rates
 from opsleuth.scenarios.scene import Scene
 from opsleuth.scenarios.world import Service, World
 
 # Each service has two operations: share of its calls, weight of its own time (mean 1 over both).
 _OPERATIONS = ((0.6, 0.8), (0.4, 1.3))
-_SAMPLED = 0.04  # share of requests that are traced
+_SAMPLED = 0.04  # share of requests that the aggregates cover
+_FOLLOWED = 2.5  # requests a minute that are followed span by span
 _SCATTER = 0.35  # of the logarithm of one span's own time
 
 
@@ -82,25 +84,34 @@ def _operation_rows(
         )
 
 
-def write_spans(scene: Scene, case: CaseFolder, *, before: int = 25, after: int = 60) -> None:
-    """Add `traces.jsonl` (`before` and `after` the onset so many traces) and `traces_baseline.jsonl`."""
+def write_requests(scene: Scene, case: CaseFolder, *, spans: bool, baseline: bool) -> None:
+    """Follow a steady sample of requests, from 20 minutes before the onset to the end.
+
+    Adds their lines to `logs.jsonl` and, if `spans`, themselves to `traces.jsonl`; the same of ten fault-free
+    minutes to the `_baseline` files, if `baseline`.
+    """
     timing = scene.timing
-    earlier = [
-        scene.random.uniform(max(timing.start, timing.onset - 900), timing.onset) for _ in range(before)
-    ]
-    later = [scene.random.uniform(timing.onset, timing.end - 10) for _ in range(after)]
-    for moment in earlier + later:
-        _trace(scene, case, "traces.jsonl", moment, scene.effects)
-    for _ in range(before):
-        moment = timing.baseline + scene.random.uniform(0, 600)
-        _trace(scene, case, "traces_baseline.jsonl", moment, Effects())
+    first = max(timing.start, timing.onset - 1200)
+    for moment in arrivals(scene.random, _FOLLOWED, first, timing.end - 15):
+        _follow(scene, case, "", moment, scene.effects, spans=spans)
+    write_background(scene, case, "logs.jsonl", first, timing.end)
+    if baseline:
+        for moment in arrivals(scene.random, _FOLLOWED, timing.baseline, timing.baseline + 600):
+            _follow(scene, case, "_baseline", moment, Effects(), spans=spans)
+        write_background(scene, case, "logs_baseline.jsonl", timing.baseline, timing.baseline + 600)
 
 
-def _trace(scene: Scene, case: CaseFolder, file: str, moment: float, effects: Effects) -> None:
+def _follow(
+    scene: Scene, case: CaseFolder, suffix: str, moment: float, effects: Effects, *, spans: bool
+) -> None:
     trace = _Trace(scene.random, scene.world, effects, levels(scene.world, effects, moment), moment)
     trace.server(scene.world.edge, None, moment)
-    for row in trace.rows:
-        case.add(file, **row)
+    for row in trace.rows if spans else ():
+        case.add(f"traces{suffix}.jsonl", **row)
+    for service, end, took, failed in trace.handled:
+        if end < scene.timing.end:
+            request = Request(service, end, took, failed, trace.id if spans else None)
+            write_request(scene, case, f"logs{suffix}.jsonl", request)
 
 
 @dataclass(slots=True)
@@ -112,6 +123,7 @@ class _Trace:
     moment: float
     id: str = ""
     rows: list[dict[str, object]] = field(default_factory=list)
+    handled: list[tuple[Service, float, float, bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.id = self._hex(32)
@@ -131,8 +143,10 @@ class _Trace:
             for callee, fan in self._calls(service):
                 elapsed, lost = self._client(service, callee, fan, span, start, elapsed)
                 failed = failed or lost
-        self._finish(row, elapsed + own * 0.6, failed=failed)
-        return elapsed + own * 0.6, failed
+        elapsed += own * 0.6
+        self._finish(row, elapsed, failed=failed)
+        self.handled.append((service, start + elapsed / 1000, elapsed, failed))
+        return elapsed, failed
 
     def _operation(self, service: Service) -> tuple[str, float]:
         index = 0 if self.random.random() < _OPERATIONS[0][0] else 1

@@ -35,6 +35,7 @@ def network_loss(scene: Scene) -> Answer:
         scene.effects.add(
             edge, "gap_ms", 0.4 * scene.size * scene.spread(service.name, "self_ms"), scene.lasting
         )
+        scene.effects.add(call.caller, "tail", 0.15 * scene.size, scene.lasting)
         scene.push(edge, "fail", 0.6)
         scene.say(call.caller, "WARN", lambda r: _broken(r, service.name), per_minute=scene.size / 3)
     return Answer(service.name, also_kinds=["network_delay"])
@@ -66,7 +67,6 @@ def dns(scene: Scene) -> Answer:
         else f"{call.callee}.{scene.world.namespace}.svc.cluster.local"
     )
     scene.push(f"{service.name}>{call.callee}", "fail", 1.3)
-    scene.effects.add(service.name, "hush", 0.02 * scene.size, scene.lasting)
     scene.say(service.name, "ERROR", lambda _: _UNKNOWN[service.runtime](host))
     if scene.random.random() < 0.4:
         diff = "-  dnsPolicy: ClusterFirst\n+  dnsPolicy: Default\n"

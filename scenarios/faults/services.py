@@ -50,9 +50,8 @@ def tell_callers(scene: Scene, callee: str, what: str) -> None:
 def exception(scene: Scene) -> Answer:
     """A code path throws: the lines and calls that usually follow are missing, a stack trace stands there."""
     service = scene.calling_app()
-    scene.push(service.name, "fail", 1.5)
-    scene.effects.add(service.name, "lost_children", 0.03 * scene.size, scene.lasting)
-    scene.hush(service.name, 0.04 * scene.size)
+    share = scene.push(service.name, "fail", 1.5)
+    scene.effects.add(service.name, "lost_children", share, scene.lasting)
     number = scene.random.randrange(30, 400)
     scene.say(service.name, "ERROR", lambda r: stack_trace(r, service, number))
     tell_callers(scene, service.name, "failed: 500 Internal Server Error")

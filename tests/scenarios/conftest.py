@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import os
 from collections.abc import Callable
 from datetime import datetime
 from itertools import pairwise
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import opsleuth
 
 Tables = dict[str, list[dict[str, Any]]]
 
@@ -36,7 +39,7 @@ REQUIRED = {
 }
 OPTIONAL = {
     "metrics": {"instance"},
-    "logs": {"pod", "level"},
+    "logs": {"pod", "level", "trace_id"},
     "traces": {"parent_id", "status"},
     "span_stats": {"self_ms_mean", "children_mean"},
     "changes": {"version", "author", "diff"},
@@ -94,6 +97,12 @@ def _check(folder: Path) -> Tables:
             _time(window["start"]) <= _time(row["timestamp"]) <= _time(window["end"]) for row in tables[file]
         )
     return tables
+
+
+@pytest.fixture(scope="session")
+def importable() -> dict[str, str]:
+    """The environment in which a process of its own finds the package, installed or not."""
+    return {**os.environ, "PYTHONPATH": str(Path(opsleuth.__file__).parents[1])}
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from threading import Thread
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opsleuth.scenarios.control_plane import build
@@ -26,7 +26,7 @@ REFUND = {"target": "order-7", "arguments": {"amount_cents": 500}}
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(tmp_path: Path, importable: dict[str, str]) -> Iterator[Start]:
     """Starts a control plane on one state file; a second call starts it again after the first was killed."""
     processes: list[subprocess.Popen[str]] = []
     clients: list[httpx.Client] = []
@@ -42,7 +42,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             "--state",
             str(tmp_path / "plane.jsonl"),
         ]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=importable)
         processes.append(process)
         assert process.stdout is not None
         client = httpx.Client(base_url=f"http://127.0.0.1:{int(process.stdout.readline())}", timeout=10)
@@ -250,7 +250,7 @@ _ASKS = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     asks=st.lists(st.tuples(_ASKS, st.one_of(st.none(), st.integers(0, 5)))),
     modes=st.sampled_from(["normal", "drop"]),
@@ -281,17 +281,21 @@ def test_a_world_started_again_is_the_world_that_was(
     assert (again.messages, again.refunded_cents) == (engine.world.messages, engine.world.refunded_cents)
 
 
-def test_the_port_is_printed_first_and_switches_are_taken_at_the_start(tmp_path: Path) -> None:
+def test_the_port_is_printed_first_and_switches_are_taken_at_the_start(
+    tmp_path: Path, importable: dict[str, str]
+) -> None:
     command = [sys.executable, "-m", "opsleuth.scenarios.control_plane", "--state", str(tmp_path / "s.jsonl")]
     switch = json.dumps({"operation": "refund", "mode": "refuse", "status": 403})
-    with subprocess.Popen([*command, "--switch", switch], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*command, "--switch", switch], stdout=subprocess.PIPE, text=True, env=importable
+    ) as process:
         assert process.stdout is not None
         url = f"http://127.0.0.1:{int(process.stdout.readline())}"
         assert httpx.post(f"{url}/operations/refund", json=REFUND).status_code == 403
         process.terminate()
         assert process.wait(timeout=10) == 0
     wrong = subprocess.run(
-        [*command, "--switch", '{"mode": "no"}'], capture_output=True, text=True, check=False
+        [*command, "--switch", '{"mode": "no"}'], capture_output=True, text=True, check=False, env=importable
     )
     assert wrong.returncode == 2
     assert "choose from normal" in wrong.stderr
