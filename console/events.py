@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from opsleuth.console import text as texts
 from opsleuth.console.screen import Line, Part, Screen, Style
-from opsleuth.console.times import took
+from opsleuth.console.times import Display, took
 
 Event = Mapping[str, Any]
 Data = Mapping[str, Any]
@@ -29,6 +29,8 @@ LAST = frozenset(
     }
 )
 """The types of which exactly one ends an attempt's stream."""
+
+_FIRST = frozenset({"run.started", "run.resumed", "run.forked"})
 
 _DETAILS = frozenset({"step.started", "step.completed", "tool.requested", "tool.started", "evidence.added"})
 """What the live view leaves out unless it is asked to be verbose: another line tells the same."""
@@ -71,21 +73,23 @@ def shown_live(event: Event, *, verbose: bool = False) -> bool:
 
 def line(event: Event, screen: Screen) -> Line:
     """The event as one line of the live view."""
-    entry = entry_of(event)
+    entry = entry_of(event, screen.times)
     if screen.plain:
         return [_spoken(event, entry, screen)]
     return _aligned(event, entry, screen)
 
 
-def entry_of(event: Event) -> Entry:
+def entry_of(event: Event, times: Display) -> Entry:
     """What the event's line says, whatever its type."""
     data = event.get("data") or {}
+    if event.get("type") in _FIRST:
+        return _began(data, times)
     return _ENTRIES.get(str(event.get("type")), _any)(data)
 
 
-def summary(event: Event) -> str:
+def summary(event: Event, times: Display) -> str:
     """The event's line without turn and node, for the log."""
-    entry = entry_of(event)
+    entry = entry_of(event, times)
     seconds = took(entry.ms) if entry.ms is not None else ""
     said = (entry.subject, entry.detail, entry.evidence, entry.result, entry.spark, seconds)
     return "  ".join(part for part in said if part)
@@ -160,16 +164,18 @@ def _spoken(event: Event, entry: Entry, screen: Screen) -> str:
     return ", ".join(screen.clean(part) for part in said if part)
 
 
-def _run(data: Data) -> Entry:
+def _began(data: Data, times: Display) -> Entry:
     window = data.get("window") or {}
-    span = f"window {window.get('start') or window.get('from')} to {window.get('end') or window.get('to')}"
-    facts = [
-        str(data.get("question") or ""),
-        span if window else "",
-        f"planner {data['planner']}" if data.get("planner") else "",
+    planner = (data.get("versions") or {}).get("model")
+    facts = (
+        f"window {times.day(window.get('from'))} {times.span(window.get('from'), window.get('to'))}"
+        if window
+        else "",
+        f"planner {planner}" if planner else "",
+        f"at most {data['limits'].get('turns')} turns" if data.get("limits") else "",
         "read-only" if data.get("read_only") else "",
-    ]
-    return Entry(detail="  ".join(filter(None, facts)), style="title")
+    )
+    return Entry(detail="  ".join(filter(None, facts)))
 
 
 def _decision(data: Data) -> Entry:
@@ -201,13 +207,15 @@ _HYPOTHESIS: Mapping[str, tuple[str, Style]] = {
 
 
 def _claim(data: Data) -> Entry:
+    if gaps := data.get("gaps"):
+        return Entry(detail=f"sent back: {'; '.join(map(str, gaps))}", style="warn")
     problems = "; ".join(map(str, data.get("problems") or []))
-    evidence = " ".join(map(str, data.get("evidence") or data.get("for") or []))
+    cited = " ".join(map(str, data.get("evidence") or data.get("for") or []))
     style: Style = (
         "bad" if data.get("status") == "unsupported" else "good" if data.get("status") == "verified" else ""
     )
     return Entry(
-        detail=f"{data.get('id')} {data.get('status', 'draft')}: {data.get('text', '')} [{evidence}]",
+        detail=f"{data.get('id')} {data.get('status', 'draft')}: {data.get('text', '')}{f' [{cited}]' if cited else ''}",
         result=problems,
         style=style,
     )
@@ -279,9 +287,6 @@ def _any(data: Data) -> Entry:
 
 
 _ENTRIES: Mapping[str, Callable[[Data], Entry]] = {
-    "run.started": _run,
-    "run.resumed": _run,
-    "run.forked": _run,
     "decision.made": _decision,
     "plan.updated": _plan,
     "hypothesis.updated": _hypothesis,

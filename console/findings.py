@@ -2,7 +2,7 @@
 
 The document is plain JSON: verdict, answer, causes, propagation, ruled_out, not_available, recommendations,
 fields, claims, effects, window, status, stop_reason, stop_detail, usage, run, question, and, where they are
-known, impact, timeline, hypotheses and evidence. Every field may be missing: a partial report is a report.
+known, impact, timeline, hypotheses, evidence and denied. Every field may be missing: a partial report is a report.
 """
 
 import json
@@ -39,6 +39,7 @@ def sections(document: Document, times: Display) -> list[Section]:
         Section("CAUSES", tuple(_causes(document)), 4),
         Section("RULED OUT", tuple(_ruled_out(document)), 3),
         Section("NOT KNOWN", tuple(map(str, _rows(document, "not_available"))), 2),
+        Section("DENIED", tuple(map(_denied, _rows(document, "denied"))), 2),
         Section("DONE", tuple(map(_effect, _rows(document, "effects"))), 2),
         Section("NEXT", tuple(_next(document)), 4),
         Section("EVIDENCE", tuple(_evidence(document)), 3),
@@ -46,12 +47,12 @@ def sections(document: Document, times: Display) -> list[Section]:
     return [section for section in every if section.items]
 
 
-def appendix(document: Document, times: Display) -> list[Section]:
+def appendix(document: Document) -> list[Section]:
     """What `--full` adds: every claim, the hypotheses, and where each piece of evidence comes from."""
     every = (
         Section("CLAIMS", tuple(map(_claim, _rows(document, "claims"))), 0),
         Section("HYPOTHESES", tuple(map(_hypothesis, _rows(document, "hypotheses"))), 0),
-        Section("SOURCES", tuple(_origin(row, times) for row in _rows(document, "evidence")), 0),
+        Section("SOURCES", tuple(map(_origin, _rows(document, "evidence"))), 0),
     )
     return [section for section in every if section.items]
 
@@ -110,9 +111,8 @@ def _stopped(document: Document) -> Iterable[str]:
     reason = document.get("stop_reason")
     if reason and reason != "concluded":
         detail = document.get("stop_detail")
-        yield f"{reason}{f': {detail}' if detail else ''}. This report is partial."
-        if document.get("status") != "terminated":
-            yield f"go on with: opsleuth resume {document.get('run', '-')}"
+        again = "" if reason == "terminated" else f" Go on with: opsleuth resume {document.get('run', '-')}"
+        yield f"{_words(reason)}{f': {detail}' if detail else ''}; this report is partial.{again}"
 
 
 def _impact(document: Document) -> Iterable[str]:
@@ -126,7 +126,7 @@ def _impact(document: Document) -> Iterable[str]:
 def _timeline(document: Document, times: Display) -> Iterable[str]:
     day = ""
     for row in _rows(document, "timeline"):
-        at = str(row.get("at") or row.get("time") or "")
+        at = str(row.get("time") or "")
         today = times.day(at)
         moment = times.clock(at) if today == day else times.full(at)
         yield _cite(f"{moment} {row.get('text', '')}", row.get("evidence"))
@@ -158,6 +158,10 @@ def _ruled_out(document: Document) -> Iterable[str]:
         yield _cite(f"{label}{row.get('hypothesis', '')}{f': {why}' if why else ''}", cited)
 
 
+def _denied(row: Mapping[str, Any]) -> str:
+    return f"{row.get('tool')} {arguments(row.get('arguments') or {})}: {row.get('reason', '')}"
+
+
 def _effect(row: Mapping[str, Any]) -> str:
     facts = (
         row.get("approval"),
@@ -165,7 +169,7 @@ def _effect(row: Mapping[str, Any]) -> str:
         arguments(row.get("arguments") or row.get("args") or {}),
         row.get("target"),
         row.get("status"),
-        row.get("check") or row.get("text"),
+        {True: "its check passed", False: "its check FAILED"}.get(row.get("verified"), "not checked"),
     )
     return _cite(" ".join(str(fact) for fact in facts if fact), row.get("evidence"))
 
@@ -203,21 +207,16 @@ def _hypothesis(row: Mapping[str, Any]) -> str:
     return _cite(f"{row.get('id')} {row.get('status')}: {row.get('text', '')}", cited)
 
 
-def _origin(row: Mapping[str, Any], times: Display) -> str:
-    fetched = row.get("fetched") or row.get("at")
-    facts = (
-        row.get("id"),
-        row.get("tool"),
-        row.get("query"),
-        f"fetched {times.full(str(fetched))}" if fetched else "",
-        f"{row['scanned']} scanned" if row.get("scanned") is not None else "",
-        f"sha256 {str(row['sha256'])[:16]}" if row.get("sha256") else "",
-    )
-    return "  ".join(str(fact) for fact in facts if fact)
+def _origin(row: Mapping[str, Any]) -> str:
+    source = f"from {row['source']}" if row.get("source") else ""
+    purpose = f"to find out: {row['purpose']}" if row.get("purpose") else ""
+    call = f"{row.get('tool')} {arguments(row.get('arguments') or {})}".rstrip()
+    facts = (f"{row.get('id')} {call}", source, str(row.get("status") or ""), purpose)
+    return ", ".join(fact for fact in facts if fact)
 
 
-def _cite(text: str, evidence: Iterable[str] | None) -> str:
-    cited = " ".join(map(str, evidence or ()))
+def _cite(text: str, evidence: Iterable[str] | str | None) -> str:
+    cited = evidence if isinstance(evidence, str) else " ".join(map(str, evidence or ()))
     return f"{text} [{cited}]" if cited else text
 
 

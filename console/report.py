@@ -18,6 +18,7 @@ _WIDTH = 100
 _STYLES: dict[str, Style] = {
     "CONCLUSION": "title",
     "STOPPED": "warn",
+    "DENIED": "warn",
     "NOT KNOWN": "warn",
     "EVIDENCE": "dim",
     "SOURCES": "dim",
@@ -34,7 +35,7 @@ def text(document: Document, screen: Screen, *, full: bool = False) -> list[Line
     """The report for a screen. The short form cuts each section to its share, and says how much was cut."""
     parts = findings.sections(document, screen.times)
     if full:
-        parts += findings.appendix(document, screen.times)
+        parts += findings.appendix(document)
     cells = max(20, (screen.width or _WIDTH) - _LABEL)
     wrapped = [(part, _wrapped(part, screen, cells)) for part in parts]
     if not full:
@@ -97,7 +98,7 @@ def _footer(document: Document, screen: Screen) -> Line:
 def markdown(document: Document, times: Display) -> str:
     """The whole report as Markdown. Data can't make markup of its own: every special character is escaped."""
     lines = [f"# {_escaped(findings.title(document))}", "", _escaped("   ".join(findings.footer(document)))]
-    for part in [*findings.sections(document, times), *findings.appendix(document, times)]:
+    for part in [*findings.sections(document, times), *findings.appendix(document)]:
         lines += ["", f"## {part.title.capitalize()}", ""]
         if part.form == "prose":
             lines += "\n\n".join(map(_escaped, part.items)).splitlines()

@@ -21,7 +21,7 @@ from opsleuth.state.run_id import new_run_id
 
 if TYPE_CHECKING:
     from opsleuth.graph.outcome import Outcome
-    from opsleuth.graph.session import Runner
+    from opsleuth.graph.session import Sessions
 
 _CLOCK = SystemClock()
 NO_SOURCE = (
@@ -62,7 +62,7 @@ def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
             case=str(asked.case.resolve()), planner=options.planner or "auto", read_only=options.read_only
         ),
     )
-    return _attempt(options, lambda runner: runner.start(request))
+    return _attempt(options, lambda sessions: sessions.start(request))
 
 
 def demo(options: Options) -> int:
@@ -77,15 +77,15 @@ def resume(run_id: str, options: Options) -> int:
     """`resume`: go on from the last node. Raises NotFound before anything heavy is loaded."""
     run = found_run(options, run_id)
     _say(options, f"run {run.id}  {run.question}")
-    return _attempt(options, lambda runner: runner.resume(run.id, options.limits, options.planner))
+    return _attempt(options, lambda sessions: sessions.resume(run.id, options.limits, options.planner))
 
 
-def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outcome]]") -> int:
+def _attempt(options: Options, work: "Callable[[Sessions], Coroutine[Any, Any, Outcome]]") -> int:
     import asyncio
 
     from opsleuth.checkpoints.redact import Redactor
     from opsleuth.checkpoints.store import Store
-    from opsleuth.graph.session import Runner
+    from opsleuth.graph.session import Sessions
 
     status = None if options.json or options.quiet else open_screen(sys.stderr, plain=options.plain)
     live = Live(
@@ -96,7 +96,7 @@ def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Out
         verbose=bool(options.verbose),
     )
     with Store.open(options.database, _CLOCK, Redactor()) as store, live:
-        outcome = asyncio.run(work(Runner(store, live, _CLOCK)))
+        outcome = asyncio.run(work(Sessions(store, live, _CLOCK)))
     if live.broken:
         close_stdout()
         return ExitCode.SIGPIPE
@@ -118,7 +118,8 @@ def _last_line(outcome: "Outcome") -> str:
     if outcome.status is Status.COMPLETED and outcome.exit_code == ExitCode.OK:
         return f"whole report: opsleuth report {outcome.run} --full"
     why = f" ({outcome.stop_reason})" if outcome.stop_reason else ""
-    return f"{outcome.status}{why}. Resume: opsleuth resume {outcome.run}"
+    detail = f": {outcome.detail}" if outcome.detail else ""
+    return f"{outcome.status}{why}{detail}. Resume: opsleuth resume {outcome.run}"
 
 
 def _announce(options: Options, question: str | None) -> str:

@@ -150,7 +150,7 @@ def log(rows: Iterable[events.Event], screen: Screen) -> Iterable[Line]:
     for event in rows:
         turn, node = str(event.get("turn") or ""), str(event.get("node") or "")
         at = screen.times.clock(str(event.get("ts")))
-        said = events.summary(event)
+        said = events.summary(event, screen.times)
         if screen.plain:
             facts = (
                 f"event {event.get('seq')}",

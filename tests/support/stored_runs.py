@@ -49,15 +49,15 @@ DOCUMENT: Mapping[str, Any] = {
     "stop_reason": "concluded",
     "usage": {"turns": 4, "seconds": 1.2, "tool_calls": 6, "tokens_in": 0, "tokens_out": 0, "cost": "0"},
     "timeline": [
-        {"at": "2026-03-03T13:58:20.000Z", "text": "orders-api 2.14.0 is rolled out", "evidence": ["E4"]},
-        {"at": "2026-03-03T14:01:00.000Z", "text": "p95 begins to rise", "evidence": ["E1"]},
+        {"time": "2026-03-03T13:58:20.000Z", "text": "orders-api 2.14.0 is rolled out", "evidence": "E4"},
+        {"time": "2026-03-03T14:01:00.000Z", "text": "p95 begins to rise", "evidence": "E1"},
     ],
     "hypotheses": [
         {"id": "H1", "text": "the release of orders-api", "status": "supported", "supporting": ["E1", "E4"], "contradicting": []},
         {"id": "H2", "text": "the deploy of payments", "status": "refuted", "supporting": [], "contradicting": ["E3"]},
     ],
     "evidence": [
-        {"id": f"E{i}", "tool": tool, "source": "case", "query": f"{tool} of the window", "headline": headline, "sha256": f"{i}a" * 32, "fetched": "2026-03-03T14:31:00.000Z", "scanned": 60 * i}
+        {"id": f"E{i}", "tool": tool, "source": "case", "arguments": {"service": "orders-api"}, "purpose": "see what moved", "status": "ok", "headline": headline, "target": None, "turn": 1}
         for i, (tool, headline) in enumerate(
             [
                 ("metrics_anomalies", "7 of 42 series moved, orders-api first"),
@@ -73,7 +73,7 @@ DOCUMENT: Mapping[str, Any] = {
 }  # fmt: skip
 
 TRACE: tuple[tuple[str, int, str, Mapping[str, Any]], ...] = (
-    ("run.started", 0, "", {"question": "The orders API [/db] became slow: why?", "planner": "offline", "limits": {"turns": 30}}),
+    ("run.started", 0, "", {"question": "The orders API [/db] became slow: why?", "window": {"from": "2026-11-29T13:40:00.000Z", "to": "2026-11-29T14:20:00.000Z"}, "versions": {"model": "offline"}, "limits": {"turns": 30}, "read_only": True}),
     ("decision.made", 1, "plan", {"reason": "the alert names orders-api: look at it first", "calls": [f"{DONE}/t1c1"]}),
     ("hypothesis.updated", 1, "plan", {"id": "H1", "text": "the release of 订单服务", "status": "open", "for": [], "against": []}),
     ("tool.started", 1, "act", {"id": f"{DONE}/t1c1", "tool": "metrics_query"}),
