@@ -1,6 +1,7 @@
 """On a real terminal: colour, width, and what the environment says about both."""
 
 import re
+from collections.abc import Mapping
 
 import pexpect
 import pytest
@@ -11,13 +12,15 @@ from opsleuth.console import text as texts
 INK = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def typed(program: Program, *command: str, columns: int = 80, **variables: str) -> str:
+def typed(
+    program: Program, *command: str, columns: int = 80, variables: Mapping[str, str] | None = None
+) -> str:
     """What a terminal of that width receives."""
     python, *arguments = program.command(*command)
     child = pexpect.spawn(
         python,
         arguments,
-        env=program.environment(**{"TERM": "xterm-256color", **variables}),
+        env=program.environment(**{"TERM": "xterm-256color", **(variables or {})}),
         dimensions=(24, columns),
         encoding="utf-8",
         timeout=HANG,
@@ -38,7 +41,7 @@ def test_lines_keep_to_the_width_of_the_terminal(program: Program, command: list
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_no_colour_where_it_is_not_wanted(program: Program, variables: dict[str, str]) -> None:
-    shown = typed(program, "report", DONE, **variables)
+    shown = typed(program, "report", DONE, variables=variables)
     assert "\x1b" not in shown
     assert "CONCLUSION" in shown
 
