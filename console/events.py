@@ -185,9 +185,10 @@ def _decision(data: Data) -> Entry:
 
 def _plan(data: Data) -> Entry:
     steps = data.get("steps") or []
-    return Entry(
-        detail="plan: " + "; ".join(f"{s.get('id')} {s.get('text')} ({s.get('status')})" for s in steps)
-    )
+    done = [str(step.get("id")) for step in steps if step.get("status") == "done"]
+    active = [f"{step.get('id')} {step.get('text')}" for step in steps if step.get("status") == "active"]
+    said = (f"{', '.join(done)} done" if done else "", f"next {'; '.join(active)}" if active else "")
+    return Entry(detail="; ".join(filter(None, said)) or f"{len(steps)} steps planned")
 
 
 def _hypothesis(data: Data) -> Entry:

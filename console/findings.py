@@ -24,8 +24,8 @@ class Section:
     title: str
     items: tuple[str, ...]
     lines: int
-    form: Literal["list", "prose", "running"] = "list"
-    """A list hangs its items, prose has paragraphs, running items share their lines."""
+    form: Literal["list", "lines", "prose", "running"] = "list"
+    """A list hangs its items, lines are one each, prose has paragraphs, running items share their lines."""
 
 
 def sections(document: Document, times: Display) -> list[Section]:
@@ -42,7 +42,7 @@ def sections(document: Document, times: Display) -> list[Section]:
         Section("DENIED", tuple(map(_denied, _rows(document, "denied"))), 2),
         Section("DONE", tuple(map(_effect, _rows(document, "effects"))), 2),
         Section("NEXT", tuple(_next(document)), 4),
-        Section("EVIDENCE", tuple(_evidence(document)), 3),
+        Section("EVIDENCE", tuple(_evidence(document)), 3, "lines"),
     )
     return [section for section in every if section.items]
 
@@ -169,7 +169,7 @@ def _effect(row: Mapping[str, Any]) -> str:
         arguments(row.get("arguments") or row.get("args") or {}),
         row.get("target"),
         row.get("status"),
-        {True: "its check passed", False: "its check FAILED"}.get(row.get("verified"), "not checked"),
+        "not checked" if row.get("verified") is None else "check passed" if row["verified"] else "check FAILED",
     )
     return _cite(" ".join(str(fact) for fact in facts if fact), row.get("evidence"))
 

@@ -50,6 +50,8 @@ def _wrapped(section: Section, screen: Screen, cells: int) -> list[str]:
         return items
     if section.form == "running":
         return texts.wrap(f" {screen.clean('·')} ".join(items), cells)
+    if section.form == "lines":
+        return [texts.cut(item, cells, screen.clean(texts.ELLIPSIS)) for item in items]
     hang = 2 if section.form == "list" else 0
     return [line for item in items for line in _hanging(item, cells, hang)]
 

@@ -21,7 +21,7 @@ from opsleuth.state.run_id import new_run_id
 
 if TYPE_CHECKING:
     from opsleuth.graph.outcome import Outcome
-    from opsleuth.graph.session import Sessions
+    from opsleuth.graph.session import Runner
 
 _CLOCK = SystemClock()
 NO_SOURCE = (
@@ -47,7 +47,7 @@ def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
     if asked.case is None:
         raise ConfigError(NO_SOURCE)
     told = _alert(alert)
-    run_id = _announce(options, asked.question)
+    run_id = _announce(options, asked.question or f"case {asked.case.name}")
     from opsleuth.graph.prepare import Settings, StartRequest
 
     request = StartRequest(
@@ -62,7 +62,7 @@ def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
             case=str(asked.case.resolve()), planner=options.planner or "auto", read_only=options.read_only
         ),
     )
-    return _attempt(options, lambda sessions: sessions.start(request))
+    return _attempt(options, lambda runner: runner.start(request))
 
 
 def demo(options: Options) -> int:
@@ -77,15 +77,15 @@ def resume(run_id: str, options: Options) -> int:
     """`resume`: go on from the last node. Raises NotFound before anything heavy is loaded."""
     run = found_run(options, run_id)
     _say(options, f"run {run.id}  {run.question}")
-    return _attempt(options, lambda sessions: sessions.resume(run.id, options.limits, options.planner))
+    return _attempt(options, lambda runner: runner.resume(run.id, options.limits, options.planner))
 
 
-def _attempt(options: Options, work: "Callable[[Sessions], Coroutine[Any, Any, Outcome]]") -> int:
+def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outcome]]") -> int:
     import asyncio
 
     from opsleuth.checkpoints.redact import Redactor
     from opsleuth.checkpoints.store import Store
-    from opsleuth.graph.session import Sessions
+    from opsleuth.graph.session import Runner
 
     status = None if options.json or options.quiet else open_screen(sys.stderr, plain=options.plain)
     live = Live(
@@ -96,7 +96,7 @@ def _attempt(options: Options, work: "Callable[[Sessions], Coroutine[Any, Any, O
         verbose=bool(options.verbose),
     )
     with Store.open(options.database, _CLOCK, Redactor()) as store, live:
-        outcome = asyncio.run(work(Sessions(store, live, _CLOCK)))
+        outcome = asyncio.run(work(Runner(store, live, _CLOCK)))
     if live.broken:
         close_stdout()
         return ExitCode.SIGPIPE
@@ -122,10 +122,10 @@ def _last_line(outcome: "Outcome") -> str:
     return f"{outcome.status}{why}{detail}. Resume: opsleuth resume {outcome.run}"
 
 
-def _announce(options: Options, question: str | None) -> str:
+def _announce(options: Options, what: str) -> str:
     """A new run's id, said at once: what comes next loads for a second."""
     run_id = new_run_id(_CLOCK.now())
-    _say(options, f"run {run_id}  {question or ''}".rstrip())
+    _say(options, f"run {run_id}  {what}")
     return run_id
 
 
