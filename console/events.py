@@ -116,7 +116,7 @@ def _aligned(event: Event, entry: Entry, screen: Screen) -> Line:
     if not entry.subject:
         said = "  ".join(part for part in (entry.detail, entry.result) if part)
         return [Part(head, "dim"), Part(said, entry.style)]
-    subject = texts.pad(screen.clean(entry.subject), 17) + " "
+    subject = texts.pad(screen.clean(entry.subject), 19) + " "
     evidence = f"{entry.evidence:<4} " if entry.evidence else ""
     detail, result = screen.clean(entry.detail), _with_spark(entry, screen)
     if screen.width is None:
@@ -172,7 +172,7 @@ def _began(data: Data, times: Display) -> Entry:
         if window
         else "",
         f"planner {planner}" if planner else "",
-        f"at most {data['limits'].get('turns')} turns" if data.get("limits") else "",
+        f"turn limit {data['limits'].get('turns')}" if data.get("limits") else "",
         "read-only" if data.get("read_only") else "",
     )
     return Entry(detail="  ".join(filter(None, facts)))
@@ -271,9 +271,13 @@ def _message(data: Data) -> Entry:
     return Entry(detail=f"{data.get('code', 'note')}: {text}{hint}", style="warn")
 
 
-def _node(data: Data) -> Entry:
+def _begins(_: Data) -> Entry:
+    return Entry(detail="begins", style="dim")
+
+
+def _ends(data: Data) -> Entry:
     changed = ", ".join(map(str, data.get("changed") or []))
-    return Entry(subject="step", detail=changed, ms=data.get("ms"), style="dim")
+    return Entry(subject="ends", detail=changed, ms=data.get("ms"), style="dim")
 
 
 def _end(data: Data) -> Entry:
@@ -304,7 +308,7 @@ _ENTRIES: Mapping[str, Callable[[Data], Entry]] = {
     "limit.near": _message,
     "warning": _message,
     "error": _message,
-    "step.started": _node,
-    "step.completed": _node,
+    "step.started": _begins,
+    "step.completed": _ends,
     **dict.fromkeys(LAST, _end),
 }

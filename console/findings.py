@@ -169,7 +169,11 @@ def _effect(row: Mapping[str, Any]) -> str:
         arguments(row.get("arguments") or row.get("args") or {}),
         row.get("target"),
         row.get("status"),
-        "not checked" if row.get("verified") is None else "check passed" if row["verified"] else "check FAILED",
+        "not checked"
+        if row.get("verified") is None
+        else "check passed"
+        if row["verified"]
+        else "check FAILED",
     )
     return _cite(" ".join(str(fact) for fact in facts if fact), row.get("evidence"))
 

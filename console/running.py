@@ -16,7 +16,7 @@ from opsleuth.console.reading import found_run, moment, note, screen_of, write_r
 from opsleuth.console.screen import Part, open_screen
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError
-from opsleuth.state.outcome import ExitCode, Status
+from opsleuth.state.outcome import ExitCode, StopReason
 from opsleuth.state.run_id import new_run_id
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ class Asked:
 def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
     """`run`: raises ConfigError with nothing to look at; a time without a zone is wrong usage."""
     since, until = moment(asked.since, "--since"), moment(asked.until, "--until")
+    if since and since >= (until or _CLOCK.now()):
+        raise click.BadParameter(
+            "the window ends before it begins: give an earlier time", param_hint="--since"
+        )
     if asked.case is None:
         raise ConfigError(NO_SOURCE)
     told = _alert(alert)
@@ -95,8 +99,12 @@ def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Out
         quiet=options.quiet and not options.json,
         verbose=bool(options.verbose),
     )
-    with Store.open(options.database, _CLOCK, Redactor()) as store, live:
-        outcome = asyncio.run(work(Runner(store, live, _CLOCK)))
+    try:
+        with Store.open(options.database, _CLOCK, Redactor()) as store, live:
+            outcome = asyncio.run(work(Runner(store, live, _CLOCK)))
+    except KeyboardInterrupt:
+        if not live.broken:
+            raise
     if live.broken:
         close_stdout()
         return ExitCode.SIGPIPE
@@ -115,10 +123,10 @@ def _end(outcome: "Outcome", options: Options) -> int:
 
 
 def _last_line(outcome: "Outcome") -> str:
-    if outcome.status is Status.COMPLETED and outcome.exit_code == ExitCode.OK:
-        return f"whole report: opsleuth report {outcome.run} --full"
-    why = f" ({outcome.stop_reason})" if outcome.stop_reason else ""
     detail = f": {outcome.detail}" if outcome.detail else ""
+    if outcome.stop_reason is StopReason.CONCLUDED:
+        return f"{outcome.status}{detail}. Whole report: opsleuth report {outcome.run} --full"
+    why = f" ({outcome.stop_reason})" if outcome.stop_reason else ""
     return f"{outcome.status}{why}{detail}. Resume: opsleuth resume {outcome.run}"
 
 

@@ -5,15 +5,18 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
 
+from pydantic import ValidationError
+
 from opsleuth.analysis.checklist import demands
 from opsleuth.analysis.question import window_of
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.clock import Clock
-from opsleuth.state.errors import ConfigError
+from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.investigation import Alert, Investigation, Window
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.sources.case import CaseFolder
+from opsleuth.tools.sources.incident import NotACase
 
 BEFORE_ALERT = timedelta(minutes=30)
 AFTER_ALERT = timedelta(minutes=5)
@@ -66,17 +69,20 @@ class Opened:
 
 
 def open_sources(settings: Settings) -> Opened:
-    """Raises ConfigError without any source, NotACase for a folder that is none."""
+    """Raises ConfigError without any source, and for a folder that is no case."""
     if settings.case is None:
         raise ConfigError(NO_SOURCE)
-    case = CaseFolder.open(settings.case)
+    try:
+        case = CaseFolder.open(settings.case)
+    except NotACase as error:
+        raise ConfigError(str(error)) from None
     return Opened(Sources([case]), case)
 
 
 def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investigation:
-    """The state before the first node. Raises ValueError for a window or limit that cannot be."""
+    """The state before the first node. Raises UsageError for an alert, ValueError for a window or limit, that cannot be."""
     incident = opened.case.incident if opened.case else None
-    alert = Alert.model_validate(request.alert) if request.alert else incident.alert if incident else None
+    alert = _alert(request.alert) if request.alert else incident.alert if incident else None
     question = request.question or (incident.question if incident else "") or (alert.text if alert else "")
     if not question:
         raise ConfigError(
@@ -98,6 +104,23 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
         read_only=request.settings.read_only,
         budget=Budget(limits=Limits.model_validate(to_json(Limits()) | dict(request.limits))),
     )
+
+
+def _alert(given: Mapping[str, Any]) -> Alert:
+    """The alert as it was handed in; keys of other systems' alerts are kept as labels."""
+    ours = {key: value for key, value in given.items() if key in Alert.model_fields}
+    others = {key: value for key, value in given.items() if key not in Alert.model_fields}
+    try:
+        alert = Alert.model_validate(ours)
+        return Alert.model_validate(ours | {"labels": others | alert.labels})
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)
+        )
+        raise UsageError(
+            f"the alert cannot be read ({wrong}). It needs a `text`, and may have service, metric, severity, "
+            "fired_at and onset (RFC 3339 with a zone); other keys are kept as labels"
+        ) from None
 
 
 def _from_options(request: StartRequest, now: datetime) -> Window | None:

@@ -1,0 +1,232 @@
+"""Whole investigations as a program: the built-in incident, its screens, its stream, its stops."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from stored_runs import HANG, Program
+
+from opsleuth.console import text as texts
+from opsleuth.console.events import LAST
+from opsleuth.scenarios.orders import write_case
+
+HEAVY = ("langgraph", "langchain_core", "pydantic", "asyncio")
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> str:
+    return str(write_case(tmp_path / "incident"))
+
+
+def events_of(stdout: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stdout.splitlines()]
+
+
+def test_demo_prints_a_report_whose_evidence_opens(bare: Program) -> None:
+    done = bare("demo")
+    assert done.returncode == 0, done.stderr
+    first, *_ = done.stdout.splitlines()
+    assert first.startswith("run inv-")
+    run = first.split()[1]
+    assert "CONCLUSION" in done.stdout
+    assert f"opsleuth report {run} --full" in done.stderr
+    report = json.loads(bare("report", run, "--json").stdout)
+    assert report["verdict"] == "cause_found"
+    cited = {e for claim in report["claims"] for e in claim["evidence"]}
+    assert cited
+    for evidence in cited:
+        opened = bare("evidence", run, evidence)
+        assert opened.returncode == 0
+        assert evidence in opened.stdout
+
+
+def test_the_stream_is_json_even_with_warnings_forced_on(bare: Program, case: str) -> None:
+    done = bare("run", "--case", case, "--json", PYTHONWARNINGS="always")
+    events = events_of(done.stdout)
+    assert done.returncode == 0
+    assert events[0]["type"] == "run.started"
+    assert [event["type"] for event in events if event["type"] in LAST] == [events[-1]["type"]]
+    last = events[-1]["data"]
+    assert (last["status"], last["stop_reason"], last["exit_code"]) == ("completed", "concluded", 0)
+    stored = json.loads(bare("log", "-", "--json").stdout)["events"]
+    assert stored == events
+    assert bare("log", "-", "--verify").returncode == 0
+
+
+def test_a_limit_leaves_a_partial_report_and_resume_goes_on(bare: Program, case: str) -> None:
+    stopped = bare("--max-steps", "1", "run", "--case", case)
+    assert stopped.returncode == 6
+    assert "turn limit" in stopped.stdout
+    assert "opsleuth resume inv-" in stopped.stderr
+    assert bare("resume").returncode == 6
+    resumed = bare("resume", "-", "--max-turns", "20", "--json")
+    assert resumed.returncode == 0
+    assert events_of(resumed.stdout)[0]["type"] == "run.resumed"
+    again = bare("resume", "-")
+    assert again.returncode == 0
+    assert "concluded" in again.stderr
+
+
+def test_quiet_and_plain(bare: Program) -> None:
+    quiet = bare("demo", "-q")
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    assert quiet.stdout.startswith("CONCLUSION")
+    plain = bare("--plain", "demo")
+    assert "\nturn 1, act, tool topology, " in plain.stdout
+    assert "\nconclusion: " in plain.stdout
+
+
+@pytest.mark.parametrize("question", ["exit", "How do I quit this incident?"])
+def test_a_question_with_an_idle_pipe_on_stdin_starts_at_once(
+    bare: Program, case: str, question: str
+) -> None:
+    with subprocess.Popen(
+        bare.command("run", question, "--case", case),
+        env=bare.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as idle:
+        assert idle.stdout is not None
+        assert question in idle.stdout.readline()
+        assert "CONCLUSION" in idle.stdout.read()
+        assert idle.wait(HANG) in (0, 3)
+
+
+def test_the_run_is_named_before_anything_heavy_is_loaded(bare: Program, case: str) -> None:
+    probe = (
+        "import sys\n"
+        "from opsleuth.console import running\n"
+        "from opsleuth.cli import main\n"
+        f"running._say = lambda *_: sys.exit(str([m for m in {HEAVY} if m in sys.modules]))\n"
+        "main(sys.argv[1:])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe, "run", "--case", case],
+        env=bare.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "[]\n"
+
+
+def test_an_alert_comes_from_a_file_or_from_stdin(bare: Program, case: str, tmp_path: Path) -> None:
+    alert = {
+        "text": "orders-api is slow",
+        "service": "orders-api",
+        "fired_at": "2026-03-03T14:12:00Z",
+        "cluster": "eu",
+    }
+    (tmp_path / "alert.json").write_text(json.dumps(alert))
+    assert bare("run", "--case", case, "--alert", str(tmp_path / "alert.json")).returncode == 0
+    piped = subprocess.run(
+        bare.command("run", "--case", case, "--alert", "-"),
+        env=bare.environment(),
+        input="orders-api answers slowly",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert piped.returncode in (0, 3)
+    report = json.loads(bare("report", "--json").stdout)
+    assert report["alert"]["text"] == "orders-api answers slowly"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no valid JSON"),
+        ("", "empty"),
+        ('{"service": "x"}', "text"),
+        ('{"text": "x", "fired_at": "noon"}', "fired_at"),
+    ],
+)
+def test_an_alert_that_cannot_be_read(bare: Program, case: str, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "alert").write_text(text)
+    done = bare("run", "--case", case, "--alert", str(tmp_path / "alert"))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert json.loads(bare("list", "--json").stdout)["runs"] == []
+
+
+@pytest.mark.parametrize("folder", ["none", "empty"])
+def test_a_folder_that_is_no_case(bare: Program, tmp_path: Path, folder: str) -> None:
+    (tmp_path / "empty").mkdir()
+    done = bare("run", "why?", "--case", str(tmp_path / folder))
+    assert done.returncode == 8
+    assert str(tmp_path / folder) in done.stderr
+    assert json.loads(bare("list", "--json").stdout)["runs"] == []
+
+
+def test_a_window_that_ends_before_it_begins(bare: Program, case: str) -> None:
+    done = bare("run", "--case", case, "--since", "2026-03-03T14:00Z", "--until", "2026-03-03T13:00Z")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--since" in done.stderr
+
+
+def test_a_reader_that_goes_away_leaves_a_run_that_can_be_resumed(bare: Program, case: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            bare.command("run", "--case", case, "--json"),
+            env=bare.environment(),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr
+    (run,) = json.loads(bare("list", "--json").stdout)["runs"]
+    assert run["status"] == "interrupted"
+    assert bare("resume", run["id"]).returncode == 0
+
+
+def test_ctrl_c_ends_with_130(bare: Program, case: str) -> None:
+    with subprocess.Popen(
+        bare.command("run", "--case", case),
+        env=bare.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline().startswith("run inv-")
+        running.send_signal(signal.SIGINT)
+        said = running.stderr.read()
+        assert running.wait(HANG) == 130
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_on_a_terminal_the_status_line_leaves_no_trace(bare: Program, columns: int) -> None:
+    python, *arguments = bare.command("demo")
+    child = pexpect.spawn(
+        python,
+        arguments,
+        env=bare.environment(TERM="xterm", NO_COLOR="1"),
+        dimensions=(40, columns),
+        encoding="utf-8",
+        timeout=HANG,
+    )
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    lines = [line.rpartition("\r\x1b[K")[2] for line in str(child.before).replace("\r\n", "\n").splitlines()]
+    report = next(i for i, line in enumerate(lines) if line.startswith("CONCLUSION"))
+    assert max(map(texts.width, lines[:-1])) <= columns, lines[report]
+    assert not [line for line in lines if "\x1b" in line or line.startswith("turn ")]
+    assert any(line.startswith("CONCLUSION") for line in lines)
