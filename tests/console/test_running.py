@@ -225,8 +225,8 @@ def test_on_a_terminal_the_status_line_leaves_no_trace(bare: Program, columns: i
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
-    lines = [line.rpartition("\r\x1b[K")[2] for line in str(child.before).replace("\r\n", "\n").splitlines()]
+    lines = [line.rpartition("\r\x1b[K")[2] for line in str(child.before).replace("\r\n", "\n").split("\n")]
     report = next(i for i, line in enumerate(lines) if line.startswith("CONCLUSION"))
-    assert max(map(texts.width, lines[:-1])) <= columns, lines[report]
+    assert max(map(texts.width, lines[: report + 20])) <= columns
     assert not [line for line in lines if "\x1b" in line or line.startswith("turn ")]
     assert any(line.startswith("CONCLUSION") for line in lines)

@@ -128,7 +128,7 @@ class Program:
         return {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(REPOSITORY / "src"),
-            "PYTHONDEVMODE": "1",
+            "PYTHONWARNINGS": "default",
             "PYTHONIOENCODING": "utf-8",
             "HOME": str(self.home),
             "OPSLEUTH_DB": str(self.database),
