@@ -88,7 +88,7 @@ def generate(kind: str, level: str, seed: int, folder: Path, *, decoys: bool = T
     faults = _faults(random, kind)
     scene = draw_scene(random, draw_world(random, {role for f in faults for role in f.needs}), LEVELS[level])
     sources = _draw_sources(random, {source for f in faults for source in f.shows})
-    label = {"kind": kind, "level": level, "seed": seed, "decoys": decoys}
+    label = {"kind": kind, "level": level, "size": LEVELS[level], "seed": seed, "decoys": decoys}
     if kind == HEALTHY_KIND:
         key, alert = _healthy(scene, sources, label)
     else:

@@ -200,6 +200,7 @@ def _table(
     scene: Scene, monitoring: Monitoring, case: CaseFolder, file: str, times: list[float], effects: Effects
 ) -> None:
     states = [levels(scene.world, effects, moment) for moment in times]
+    stamps = [utc(moment) for moment in times]
     for service in scene.world.services:
         missing = _gaps(scene.random, len(times))
         states_of = [state[service.name] for state in states]
@@ -208,7 +209,7 @@ def _table(
             row = {"service": service.name, "metric": metric.name, "unit": metric.unit, "instance": instance}
             for i, value in enumerate(values):
                 if i not in missing and scene.random.random() > 0.003:
-                    case.add(file, timestamp=utc(times[i]), value=figure(value), **row)
+                    case.add(file, timestamp=stamps[i], value=figure(value), **row)
 
 
 def _series(monitoring: Monitoring, service: Service) -> Iterator[tuple[Metric, str | None]]:

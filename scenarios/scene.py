@@ -140,6 +140,10 @@ class Scene:
         """Override fields of a pod's state at the end of the window."""
         self.pods.setdefault(pod, {}).update(state)
 
+    def chance(self, share: float) -> bool:
+        """Whether something that is so in this share of all systems is so here."""
+        return self.random.random() < share
+
     def take(self, candidates: Sequence[Service]) -> Service:
         """One of the candidates that no other fault of this scene has taken yet."""
         free = [s for s in candidates if s.name not in self.taken]

@@ -67,7 +67,10 @@ class World:
 
     def service(self, name: str) -> Service:
         """The service of that name; raises KeyError if there is none."""
-        return next((s for s in self.services if s.name == name), None) or _missing(name)
+        for service in self.services:
+            if service.name == name:
+                return service
+        raise KeyError(f"no service {name!r} in this world")
 
     def with_role(self, *roles: Role) -> list[Service]:
         return [s for s in self.services if s.role in roles]
@@ -94,10 +97,6 @@ class World:
         return replace(
             self, services=tuple(replace(s, noise=noise) if s.name == name else s for s in self.services)
         )
-
-
-def _missing(name: str) -> Service:
-    raise KeyError(f"no service {name!r} in this world")
 
 
 def draw_world(random: Random, needs: Collection[Role] = ()) -> World:

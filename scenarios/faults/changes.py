@@ -24,7 +24,7 @@ _SETTINGS = (
 def deploy(scene: Scene) -> Answer:
     """A release makes a service slower, or makes it fail, from the minute it is out."""
     service = scene.app()
-    broken = scene.random.random() < 0.5
+    broken = scene.chance(0.5)
     diff = "-    for item in batch:\n-        total += price[item]\n+    for item in batch:\n+        total += fetch_price(item)\n"
     before, after = scene.deploy(
         scene.timing.onset - 45, service.name, "prices are looked up when needed", diff
@@ -77,7 +77,7 @@ def permission(scene: Scene) -> Answer:
     scene.push(service.name, "fail", 1.1)
     scene.say(service.name, "ERROR", lambda r: f"request {letters(r, 8)} failed: {text}")
     tell_callers(scene, service.name, "answered 500")
-    if scene.random.random() < 0.6:
+    if scene.chance(0.6):
         diff = f'-    "{bucket}/*"\n+    "{bucket}-archive/*"\n'
         scene.change(
             scene.timing.onset - 40, service.name, "config", f"least privilege for {role}", diff=diff

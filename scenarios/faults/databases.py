@@ -18,7 +18,7 @@ def slow_query(scene: Scene) -> Answer:
     amount = scene.push(database.name, "self_ms", 1.3)
     scene.push(database.name, "cpu", 0.8)
     rate = scene.rest[database.name].rps
-    if scene.random.random() < 0.5:
+    if scene.chance(0.5):
         app = scene.random.choice(_users(scene, database.name))
         text = f"SELECT * FROM {word(scene.random)}_items WHERE lower(label) LIKE $1 ORDER BY created_at DESC"
         scene.new_statements.append((database.name, text, 0.04 * rate, amount / 0.04))
@@ -29,7 +29,7 @@ def slow_query(scene: Scene) -> Answer:
         statement = scene.random.choice([s for s in known if s.text.startswith("SELECT")])
         scene.slower[database.name, statement.text] = took = amount / statement.share
         text, kinds = statement.text, []
-        if scene.random.random() < 0.5:
+        if scene.chance(0.5):
             scene.change(
                 scene.timing.onset - 50,
                 database.name,
@@ -38,12 +38,13 @@ def slow_query(scene: Scene) -> Answer:
                 diff="DROP INDEX CONCURRENTLY idx_owner_state;",
             )
     scene.statement_waits[text] = {"CPU": 0.6, "IO:DataFileRead": 0.4}
-    scene.say(
-        database.name,
-        "LOG",
-        lambda r: f"duration: {took * r.uniform(0.8, 1.8):.3f} ms  execute <unnamed>: {text}",
-    )
+    if scene.chance(0.5):  # log_min_duration_statement is off by default
+        scene.say(database.name, "LOG", lambda r: _duration(r, took, text))
     return Answer(database.name, also=_users(scene, database.name), also_kinds=kinds)
+
+
+def _duration(random: Random, took: float, text: str) -> str:
+    return f"duration: {took * random.uniform(0.8, 1.8):.3f} ms  execute <unnamed>: {text}"
 
 
 def locks(scene: Scene) -> Answer:
@@ -56,7 +57,8 @@ def locks(scene: Scene) -> Answer:
     )
     scene.slower[database.name, update.text] = amount / update.share
     scene.statement_waits[update.text] = {"Lock:transactionid": 0.85, "Lock:tuple": 0.1, "CPU": 0.05}
-    scene.say(database.name, "LOG", lambda r: _waiting(r, update.text))
+    if scene.chance(0.5):  # so is log_lock_waits
+        scene.say(database.name, "LOG", lambda r: _waiting(r, update.text))
     if scene.size >= 4:
         scene.say(
             database.name,
@@ -90,11 +92,9 @@ def connections(scene: Scene) -> Answer:
             lambda _: f'connection to "{database.name}" failed: FATAL: sorry, too many clients already',
             per_minute=scene.size / 3,
         )
-    scene.say(
-        database.name,
-        "FATAL",
-        lambda _: "remaining connection slots are reserved for roles with the SUPERUSER attribute",
-    )
+    if scene.chance(0.7):
+        refused = "remaining connection slots are reserved for roles with the SUPERUSER attribute"
+        scene.say(database.name, "FATAL", lambda _: refused)
     status = {
         "max_connections": limit,
         "used": limit,

@@ -1,6 +1,7 @@
 """Faults between services: delay, loss, names that do not resolve, certificates that have run out."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 
 from opsleuth.scenarios.case_folder import utc
@@ -68,7 +69,7 @@ def dns(scene: Scene) -> Answer:
     )
     scene.push(f"{service.name}>{call.callee}", "fail", 1.3)
     scene.say(service.name, "ERROR", lambda _: _UNKNOWN[service.runtime](host))
-    if scene.random.random() < 0.4:
+    if scene.chance(0.4):
         diff = "-  dnsPolicy: ClusterFirst\n+  dnsPolicy: Default\n"
         scene.change(
             scene.timing.onset - 60,
@@ -89,7 +90,7 @@ def certificate(scene: Scene) -> Answer:
     for call in scene.world.callers(service.name):
         caller = scene.world.service(call.caller)
         scene.push(f"{call.caller}>{call.callee}", "fail", 1.2)
-        scene.say(call.caller, "ERROR", lambda _, c=caller: _expired(scene, c, service))  # type: ignore[misc]
+        scene.say(call.caller, "ERROR", partial(_expired, scene, caller, service))
     if service.role == "app":
         status = {"not_after": utc(scene.timing.onset), "ready": "False", "reason": "Expired"}
         scene.object("Certificate", f"{service.name}-tls", status, namespace=scene.world.namespace)
@@ -101,7 +102,7 @@ def _handshake(random: Random) -> str:
     return f"http: TLS handshake error from {address}: remote error: tls: expired certificate"
 
 
-def _expired(scene: Scene, caller: Service, callee: Service) -> str:
+def _expired(scene: Scene, caller: Service, callee: Service, _: Random) -> str:
     if caller.runtime == "jvm":
         return f"javax.net.ssl.SSLHandshakeException: {callee.name}: PKIX path validation failed: validity check failed"
     now, end = utc(scene.timing.onset + 60), utc(scene.timing.onset)

@@ -170,7 +170,7 @@ def probe(scene: Scene) -> Answer:
     scene.say(
         service.name, "INFO", lambda _: "received SIGTERM, shutting down", per_minute=scene.size / 10, pod=pod
     )
-    if scene.random.random() < 0.5:
+    if scene.chance(0.5):
         diff = "   livenessProbe:\n-    timeoutSeconds: 5\n+    timeoutSeconds: 1\n"
         scene.change(
             scene.timing.onset - 90,

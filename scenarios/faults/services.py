@@ -13,7 +13,7 @@ def latency(scene: Scene) -> Answer:
     """A service takes longer for its own work; no resource tells why."""
     service = scene.app()
     amount = scene.push(service.name, "self_ms")
-    if scene.random.random() < 0.5:
+    if scene.chance(0.5):
         took = 3 * (amount + scene.rest[service.name].latency_ms)
         scene.say(
             service.name,
@@ -85,7 +85,7 @@ def stack_trace(random: Random, service: Service, line: int) -> str:
 def dependency(scene: Scene) -> Answer:
     """A third party is slow or fails; all that we have of it is what its callers see."""
     service = scene.take(scene.world.with_role("external"))
-    if scene.random.random() < 0.5:
+    if scene.chance(0.5):
         scene.push(service.name, "self_ms", 1.3)
         text = "timed out after 2000 ms"
     else:
@@ -99,11 +99,11 @@ def dependency(scene: Scene) -> Answer:
 
 def traffic(scene: Scene) -> Answer:
     """More requests come in at one service, from a client of its own or from everybody."""
-    entry = scene.random.random() < 0.5 and scene.world.edge.name not in scene.taken
+    entry = scene.chance(0.5) and scene.world.edge.name not in scene.taken
     service = scene.take([scene.world.edge]) if entry else scene.app()
     scene.push(service.name, "rps", 1.5)
     scene.push(service.name, "self_ms", 0.4)
-    if scene.random.random() < 0.5:
+    if scene.chance(0.5):
         client = f"{scene.random.choice(('export', 'sync', 'crawler'))}-{letters(scene.random, 4)}"
         scene.say(
             service.name,
