@@ -19,27 +19,20 @@ _UNAVAILABLE = re.compile(
     r"|不可用|无法(?:获取|查询|读取|确认|判断|核实)|没有(?:数据|记录)|无数据|未(?:记录|采集)|查询失败",
     re.IGNORECASE,
 )
+# English words need a border on both sides, Chinese ones have none.
 _ACTS = {
-    "restart": r"restarted|重启",
-    "roll": r"rolled back|reverted|回滚",
-    "scale": r"scal(?:ed|ing) (?:up|down|out|in|to)|扩容|缩容",
-    "delete": r"deleted|删除",
-    "disable": r"disabled|switched off|turned off|关闭",
-    "enable": r"enabled|switched on|turned on|开启",
-    "drain": r"drained|cordoned",
-    "fail over": r"failed over",
-    "patch": r"patched|reconfigured|applied (?:the|a) (?:fix|patch|change)",
-    "fix": r"(?:has|have|was|were|been|is|are|we|i) (?:\w+ )?(?:fixed|mitigated|remediated)|修复",
+    "restart": r"\brestarted\b|重启",
+    "roll": r"\b(?:rolled back|reverted)\b|回滚",
+    "scale": r"\bscal(?:ed|ing) (?:up|down|out|in|to)\b|扩容|缩容",
+    "delete": r"\bdeleted\b|删除",
+    "disable": r"\b(?:disabled|switched off|turned off)\b|关闭",
+    "enable": r"\b(?:enabled|switched on|turned on)\b|开启",
+    "drain": r"\b(?:drained|cordoned)\b",
+    "fail over": r"\bfailed over\b",
+    "patch": r"\b(?:patched|reconfigured|applied (?:the|a) (?:fix|patch|change))\b",
+    "fix": r"\b(?:has|have|was|were|been|is|are|we|i) (?:\w+ )?(?:fixed|mitigated|remediated)\b|修复",
 }
-_ACT = {
-    stem: re.compile(
-        rf"\b(?:{words})\b"
-        if words.isascii()
-        else rf"(?:\b(?:{words.rpartition('|')[0]})\b|{words.rpartition('|')[2]})",
-        re.IGNORECASE,
-    )
-    for stem, words in _ACTS.items()
-}
+_ACT = {stem: re.compile(words, re.IGNORECASE) for stem, words in _ACTS.items()}
 _NOUN = re.compile(r"\b(restart|roll|scal|fail|fix)(?:back|e-up|e-down|ing|over)?\b", re.IGNORECASE)
 _AGENT = re.compile(
     r"\b(?:we|i|opsleuth|this run|this investigation)\b|我们|本次(?:调查|排查)|已(?=回滚|重启|修复|扩容|缩容|删除|关闭|开启)",

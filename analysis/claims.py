@@ -28,6 +28,7 @@ from opsleuth.state.outcome import Verdict
 Part = Literal[
     "claim", "cause", "answer", "field", "recommendation", "propagation", "ruled_out", "verdict", "rival", "demand"
 ]  # fmt: skip
+_QUOTE = 12
 DERIVED = "derived"
 """The signal of tools that only combine what others measured: no independent kind of evidence."""
 
@@ -216,7 +217,9 @@ def _bad_moment(
     if within(moment, start, end):
         return None
     ground = [view for view in views if holds_moment(moment, Ground([view.facts], start, end))]
-    if any(view.window != INCIDENT for view in ground) or (ground and assertions.says_earlier(text)):
+    if any(view.window != INCIDENT or _quoted(moment.text, text, view) for view in ground):
+        return None
+    if ground and assertions.says_earlier(text):
         return None
     bounds = f"{stamp(basis.window.start)} to {stamp(basis.window.end)}"
     if ground:
@@ -227,6 +230,13 @@ def _bad_moment(
     else:
         reason = f"lies neither in the window ({bounds}) nor in {_cited(views)}: use a time that stands there"
     return Problem(part, ref, f'{_where(part, ref)}: time "{moment.text}" {reason}', moment.text)
+
+
+def _quoted(value: str, text: str, view: EvidenceView) -> bool:
+    """Whether the value stands in words taken over from the evidence: it says so of itself, as a quotation."""
+    before, _, after = text.partition(value)
+    quotes = (before[-_QUOTE:] + value, value + after[:_QUOTE])
+    return any(len(q) >= len(value) + _QUOTE and squeeze(q) in view.text for q in quotes)
 
 
 def _failed_names(

@@ -153,6 +153,16 @@ def test_a_time_outside_the_window_needs_a_word_or_a_label() -> None:
     assert problems("cart was changed at 12:10Z, before the window", "E6") == []
 
 
+def test_a_quotation_keeps_the_times_that_it_holds() -> None:
+    record = {"message": "2024-08-03 17:00:08 FATAL: role missing", "time": "2026-11-29T13:50:00Z"}
+    evidence = {"E1": view(1, "logs_search", "logs", record)}
+    quoted = Claim(id="C1", text="cart logs 2024-08-03 17:00:08 FATAL: role missing", evidence=("E1",))
+    retold = Claim(id="C1", text="cart failed at 2024-08-03 17:00:08", evidence=("E1",))
+    known: tuple[str, ...] = ()
+    assert check_claim(quoted, evidence, WINDOW, known) == ()
+    assert len(check_claim(retold, evidence, WINDOW, known)) == 1
+
+
 @pytest.mark.parametrize("text", ["no errors in dns", "the database is the cause"])
 @pytest.mark.parametrize("evidence", ["E3", "E4"])
 def test_gaps_and_tool_errors_support_nothing_but_not_available(text: str, evidence: str) -> None:
@@ -199,6 +209,11 @@ def test_an_action_needs_a_done_effect_whose_check_passed(text: str, allowed_by:
     assert problems(text, allowed_by, effects=(DONE,)) == []
     failed = EffectView("inv/t4c1", "service_restart", "orders-api", "done", checked=False)
     assert problems(text, allowed_by, effects=(failed,))
+
+
+def test_what_the_evidence_reports_is_no_action_of_ours() -> None:
+    assert problems("cart-7f9dd8b6c4-x7gr9 was restarted", "E7") == []
+    assert problems("We restarted cart-7f9dd8b6c4-x7gr9", "E7")
 
 
 def test_advice_is_no_claim_of_an_action() -> None:
