@@ -33,7 +33,7 @@ _ACTS = {
     "fix": r"\b(?:has|have|was|were|been|is|are|we|i) (?:\w+ )?(?:fixed|mitigated|remediated)\b|修复",
 }
 _ACT = {stem: re.compile(words, re.IGNORECASE) for stem, words in _ACTS.items()}
-_NOUN = re.compile(r"\b(restart|roll|scal|fail|fix)(?:back|e-up|e-down|ing|over)?\b", re.IGNORECASE)
+_NOUN = re.compile(r"\b(restart|rollback|scale-up|scale-down|failover)\b", re.IGNORECASE)
 _AGENT = re.compile(
     r"\b(?:we|i|opsleuth|this run|this investigation)\b|我们|本次(?:调查|排查)|已(?=回滚|重启|修复|扩容|缩容|删除|关闭|开启)",
     re.IGNORECASE,
@@ -90,26 +90,38 @@ def acts(text: str, evidence: str) -> list[str]:
     """The actions that the sentence claims as done by us.
 
     An act that the cited evidence itself reports (`evidence`, casefolded: a pod that restarted) is an
-    observation, unless the sentence names us as the one who acted or calls it executed.
+    observation, unless the sentence names us as the one who acted.
     """
     said = [stem for stem, pattern in _ACT.items() if pattern.search(text)]
-    ours = bool(_AGENT.search(text) or _DONE.search(text))
-    if ours:
-        said += _NOUN.findall(text)
+    ours = bool(_AGENT.search(text))
+    if ours or _DONE.search(text):
+        said += [noun.lower() for noun in _NOUN.findall(text)]
     if not said or _only_advised(text):
         return []
-    if ours:
-        return said
-    return [stem for stem in said if not _reported(stem, evidence)]
+    return said if ours else [act for act in said if not _reported(act, evidence)]
 
 
 def _only_advised(text: str) -> bool:
     return bool(_MODAL.search(text)) and not _AGENT.search(text)
 
 
-def _reported(stem: str, evidence: str) -> bool:
-    words = {"roll": ("roll", "revert"), "fail over": ("fail", "switch"), "fix": ("fix", "recover", "resolv")}
-    return any(word in evidence for word in words.get(stem, (stem,))) or bool(_ACT[stem].search(evidence))
+# An act is reported in the words of the platform too.
+_REPORTED_AS = {
+    "roll": ("roll", "revert"),
+    "rollback": ("roll", "revert"),
+    "scale-up": ("scal",),
+    "scale-down": ("scal",),
+    "fail over": ("failover", "failed over", "switch"),
+    "failover": ("failover", "failed over", "switch"),
+    "fix": ("fix", "recover", "resolv"),
+}
+
+
+def _reported(act: str, evidence: str) -> bool:
+    pattern = _ACT.get(act)
+    return any(word in evidence for word in _REPORTED_AS.get(act, (act,))) or bool(
+        pattern and pattern.search(evidence)
+    )
 
 
 _MOVED = re.compile(

@@ -213,6 +213,8 @@ def test_an_action_needs_a_done_effect_whose_check_passed(text: str, allowed_by:
 
 def test_what_the_evidence_reports_is_no_action_of_ours() -> None:
     assert problems("cart-7f9dd8b6c4-x7gr9 was restarted", "E7") == []
+    assert problems("the restart of cart-7f9dd8b6c4-x7gr9 completed", "E7") == []
+    assert problems("we saw requests fail, a fix is open", "E7") == []
     assert problems("We restarted cart-7f9dd8b6c4-x7gr9", "E7")
 
 
