@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from opsleuth.checkpoints.backing import Backing
 from opsleuth.checkpoints.db import Row
-from opsleuth.checkpoints.errors import AlreadyDecided, NotApproved, NotFound, WrongDigest
+from opsleuth.checkpoints.errors import AlreadyDecided, Conflict, NotApproved, NotFound, WrongDigest
 from opsleuth.state.clock import stamp
 
 About = Literal["call", "effect", "question"]
@@ -62,7 +62,7 @@ class Approval(Question):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A person's answer. `digest` names what was seen, at least 16 hex digits; a reply to a question needs none."""
+    """A person's answer. `digest` names what was seen, at least 16 hex digits: without it nothing is approved."""
 
     decision: Decision
     by: str
@@ -110,8 +110,9 @@ class Approvals:
         A row whose digest or policy version differs, or that has expired, becomes stale, and a new one is made.
         Asking again after a stale one makes a new one.
         """
+        subject = self._backing.clean(question.subject)
         with self._db.write():
-            row = self._db.row(_LATEST, {"run": run, "about": question.about, "subject": question.subject})
+            row = self._db.row(_LATEST, {"run": run, "about": question.about, "subject": subject})
             if row and row["status"] != "stale":
                 why = self._why_stale(row, question)
                 if not why:
@@ -121,7 +122,7 @@ class Approvals:
                 "run": run,
                 "id": self._next_id(run, question.about),
                 "about": question.about,
-                "subject": self._backing.clean(question.subject),
+                "subject": subject,
                 "digest": question.digest,
                 "policy_version": question.policy_version,
                 "document": self._backing.document(question.document),
@@ -140,11 +141,11 @@ class Approvals:
     def answer(self, run: str, approval_id: str, answer: Answer) -> Approval:
         """Store the answer to a pending row; an approval expires 30 minutes later.
 
-        Raises NotFound, WrongDigest, and AlreadyDecided if it was answered before or is stale.
+        Raises NotFound, WrongDigest, Conflict for an answer that does not fit what was asked, and
+        AlreadyDecided if it was answered before or is stale.
         """
         asked = self.get(run, approval_id)
-        if asked.about != "question":
-            _check_digest(asked, answer.digest)
+        _check_fits(asked, answer)
         now = self._backing.clock.now()
         values = {
             "run": run,
@@ -192,6 +193,8 @@ class Approvals:
     def _why_stale(self, row: Row, question: Question) -> str:
         if row["digest"] != question.digest:
             return "the call was changed"
+        if row["status"] not in ("pending", "approved"):
+            return ""
         if row["policy_version"] != question.policy_version:
             return "the policy was changed"
         if row["status"] == "approved" and self._expired(row["expires"]):
@@ -212,6 +215,14 @@ class Approvals:
         letter = "Q" if about == "question" else "A"
         row = self._db.row("SELECT count(*) FROM approvals WHERE run = ? AND id GLOB ?", (run, f"{letter}*"))
         return f"{letter}{row[0] + 1 if row else 1}"
+
+
+def _check_fits(asked: Approval, answer: Answer) -> None:
+    if (answer.decision == "answered") is (asked.about == "call"):
+        how = "approve or deny it" if asked.about == "call" else "answer or resolve it"
+        raise Conflict(f"{asked.id} cannot be {answer.decision}: {how}")
+    if answer.digest or answer.decision == "approved":
+        _check_digest(asked, answer.digest)
 
 
 def _check_digest(asked: Approval, named: str) -> None:

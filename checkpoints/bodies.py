@@ -92,7 +92,7 @@ def cut(text: str, limit: int) -> tuple[str, int]:
         return text, 0
     head, tail = limit * 2 // 3, limit // 3
     hole = len(text) - head - tail
-    return f"{text[:head]}\n[… {hole} characters left out …]\n{text[-tail:]}", hole
+    return f"{text[:head]}\n[… {hole} characters left out …]\n{text[len(text) - tail :]}", hole
 
 
 def _shorten(value: Any, limit: int) -> tuple[Any, int]:  # noqa: ANN401 - any JSON value

@@ -23,8 +23,7 @@ def forms(secret: str) -> tuple[Form, ...]:
     raw = secret.encode("utf-8", "surrogatepass")
     plain = {
         secret,
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
+        *_json_forms(secret),
         *_url_forms(secret),
         raw.hex(),
         raw.hex().upper(),
@@ -32,6 +31,12 @@ def forms(secret: str) -> tuple[Form, ...]:
     cores = {core for core in _base64_cores(raw) if len(core) >= SHORTEST}
     found = [Form(text) for text in plain] + [Form(core, encoded=True) for core in cores - plain]
     return tuple(sorted(found, key=lambda form: (-len(form.text), form.text)))
+
+
+def _json_forms(secret: str) -> set[str]:
+    """Inside a JSON string, and inside JSON that is itself a string in JSON; with and without escaped letters."""
+    once = {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    return once | {json.dumps(text, ensure_ascii=False)[1:-1] for text in once}
 
 
 def _url_forms(secret: str) -> set[str]:

@@ -71,6 +71,9 @@ def _bring_up(database: Database, version: int) -> None:
             "`opsleuth db migrate` brings it up to date; nothing was changed"
         )
     with _alone(database.path):
+        database.rows(
+            "PRAGMA auto_vacuum = INCREMENTAL"
+        )  # counts for a new file only, before its first table
         database.rows("PRAGMA journal_mode = WAL")
         for number, sql in scripts(after=check_version(database)):
             database.script(f"BEGIN IMMEDIATE;\n{sql}\n;PRAGMA user_version = {number};\nCOMMIT;")

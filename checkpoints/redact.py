@@ -56,7 +56,7 @@ class Redactor:
 
     def text(self, text: str) -> Redacted:
         """The text without secrets. Lone surrogates, which no database takes, become U+FFFD."""
-        text = _SURROGATES.sub("\ufffd", text)
+        text = _storable(text)
         count = 0
         for found in self._finders(text):
             spans = _apart(found(text))
@@ -83,16 +83,18 @@ class Redactor:
         return f"[redacted:{kind}#{tag}]"
 
     def _finders(self, text: str) -> Iterator[Finder]:
-        """The finders that can find anything in this text: a cheap look for their marks comes first."""
+        """The finders that may find something in this text: a fast look for their fixed letters comes first."""
         if "PRIVATE KEY" in text:
             yield patterns.private_keys
         if self._known:
             yield self._known_in
         if "://" in text and "@" in text:
             yield patterns.url_passwords
-        if patterns.NAME_MARKS.search(text):
+        low = patterns.lowered(text)
+        if any(mark in low for mark in patterns.NAME_MARKS):
+            yield patterns.headers
             yield patterns.named_secrets
-        if patterns.TOKEN_MARKS.search(text):
+        if any(mark in text for mark in patterns.TOKEN_MARKS):
             yield patterns.tokens
 
     def _is_clean(self, value: Any) -> bool:  # noqa: ANN401 - any JSON value
@@ -101,18 +103,15 @@ class Redactor:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         except ValueError:
             return False
-        if _SURROGATES.search(text) or any(form in text for form in self._as_json):
+        if _storable(text) is not text or any(form in text for form in self._as_json):
             return False
-        return not any(True for finder in self._finders(text) if finder != self._known_in)
+        return all(finder == self._known_in for finder in self._finders(text))
 
     def _known_in(self, text: str) -> Iterator[Found]:
         for form, secret in self._known.items():
-            at = text.find(form.text)
-            while at >= 0:
-                end = at + len(form.text)
-                start, end = _base64_word(text, at, end) if form.encoded else (at, end)
+            find = _words_with if form.encoded else _occurrences
+            for start, end in find(text, form.text):
                 yield Found(start, end, "secret", secret)
-                at = text.find(form.text, max(at + 1, end if form.encoded else 0))
 
     def _replace(self, text: str, spans: list[Found]) -> str:
         parts, at = [], 0
@@ -162,11 +161,16 @@ class _Walk:
             return [self._below(item, strength) for item in value]
         if value is None or isinstance(value, bool) or (strength == "weak" and not isinstance(value, str)):
             return self.value(value)
-        text = _SURROGATES.sub("\ufffd", str(value))
+        text = _storable(str(value))
         if not patterns.is_secret(text, weak=strength == "weak"):
             return self.value(value)
         self.count += 1
         return self._redactor.mark(text, "password" if strength == "strong" else "token")
+
+
+def _storable(text: str) -> str:
+    """The text itself, unless it holds lone surrogates."""
+    return text if text.isascii() or not _SURROGATES.search(text) else _SURROGATES.sub("\ufffd", text)
 
 
 def _apart(found: Iterable[Found]) -> list[Found]:
@@ -180,9 +184,26 @@ def _apart(found: Iterable[Found]) -> list[Found]:
     return joined
 
 
-def _base64_word(text: str, start: int, end: int) -> tuple[int, int]:
-    """The whole run of base64 characters around a span."""
-    after = _WORD.match(text, end)
-    while start > 0 and text[start - 1] in _BASE64:
-        start -= 1
-    return start, after.end() if after else end
+def _occurrences(text: str, part: str) -> Iterator[tuple[int, int]]:
+    """Where `part` stands in the text; occurrences that overlap are one span."""
+    at = text.find(part)
+    while at >= 0:
+        end = at + len(part)
+        after = text.find(part, at + 1)
+        while 0 <= after < end:
+            end = after + len(part)
+            after = text.find(part, after + 1)
+        yield at, end
+        at = after
+
+
+def _words_with(text: str, part: str) -> Iterator[tuple[int, int]]:
+    """The whole runs of base64 characters that `part` stands in."""
+    end = 0
+    while (at := text.find(part, end)) >= 0:
+        start = at
+        while start > end and text[start - 1] in _BASE64:
+            start -= 1
+        after = _WORD.match(text, at + len(part))
+        end = after.end() if after else at + len(part)
+        yield start, end

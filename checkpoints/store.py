@@ -11,11 +11,13 @@ from opsleuth.checkpoints.bodies import Bodies
 from opsleuth.checkpoints.control import Control
 from opsleuth.checkpoints.db import Database
 from opsleuth.checkpoints.effects import Effects
+from opsleuth.checkpoints.errors import StoreError, Unreadable
 from opsleuth.checkpoints.events import Events
 from opsleuth.checkpoints.evidence import Evidence
 from opsleuth.checkpoints.lock import RunLock
 from opsleuth.checkpoints.migrations import open_database
 from opsleuth.checkpoints.observations import Observations
+from opsleuth.checkpoints.prune import Prune
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.reports import Reports
 from opsleuth.checkpoints.results import Results
@@ -42,6 +44,7 @@ class Store:
         self.observations = Observations(backing, self.bodies, self.runs)
         self.approvals = Approvals(backing)
         self.effects = Effects(backing, self.runs, self.approvals)
+        self.prune = Prune(backing, self.runs)
 
     @classmethod
     def open(cls, path: Path, clock: Clock, redactor: Redactor, *, read_only: bool = False) -> Self:
@@ -50,8 +53,11 @@ class Store:
         Raises NotFound (read-only and no file), Unreadable, NotWritable, StoreFailed.
         """
         database = open_database(path, read_only=read_only)
-        key = database.row("SELECT value FROM meta WHERE key = 'redaction_key'")
-        redactor.bind(key["value"] if key else "")
+        try:
+            redactor.bind(_redaction_key(database))
+        except StoreError:
+            database.close()
+            raise
         return cls(database, clock, redactor)
 
     def lock(self, run_id: str) -> RunLock:
@@ -72,3 +78,10 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _redaction_key(database: Database) -> str:
+    row = database.row("SELECT value FROM meta WHERE key = 'redaction_key'")
+    if row is None:
+        raise Unreadable(f"database {database.path} has lost its redaction key: restore a copy")
+    return str(row["value"])

@@ -1,0 +1,98 @@
+"""The trace: order, filters, and a chain that shows any change."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from opsleuth.checkpoints.events import Event
+from opsleuth.checkpoints.store import Store
+from opsleuth.state.calls import Risk
+
+
+def fill(store: Store, run: str, count: int = 5) -> list[Event]:
+    return [
+        store.events.append(run, "step.completed", {"number": n}, turn=n, node="act") for n in range(count)
+    ]
+
+
+def test_a_later_read_equals_the_live_stream(store: Store, second: Store, run: str) -> None:
+    live = store.events.append(
+        run,
+        "tool.completed",
+        {"risk": Risk.READ, "values": (1.0, 2.5), "text": "a\x1b[2Jb", "gap": float("nan")},
+        attempt=1,
+        turn=4,
+        node="act",
+        step=9,
+        checkpoint="c9",
+    )
+    assert json.dumps(live) == json.dumps(second.events.read(run)[0])
+    assert live["ckpt"] == "c9"
+    assert live["data"] == {"risk": "read", "values": [1, 2.5], "text": "a\\x1b[2Jb", "gap": None}
+
+
+def test_sequence_is_per_run_over_all_writers(store: Store, second: Store, run: str) -> None:
+    events = [
+        store.events.append(run, "a", {}),
+        second.events.append(run, "b", {}),
+        store.events.append(run, "c", {}),
+    ]
+    store.events.append("another", "a", {})
+    assert [e["seq"] for e in events] == [1, 2, 3]
+    assert store.events.verify(run) == (3, None, "")
+    assert store.events.verify("another").lines == 1
+    assert store.events.verify("nobody") == (0, None, "")
+
+
+def test_read_after_of_types_and_limited(store: Store, run: str) -> None:
+    for kind in "abcab":
+        store.events.append(run, kind, {})
+    read = lambda **asked: [e["seq"] for e in store.events.read(run, **asked)]  # noqa: E731
+    assert read() == [1, 2, 3, 4, 5]
+    assert read(after=3) == [4, 5]
+    assert read(types=["a", "c"]) == [1, 3, 4]
+    assert read(types=[]) == []
+    assert read(after=1, types={"b"}, limit=1) == [2]
+
+
+@pytest.mark.parametrize(
+    ("damage", "broken_at"),
+    [
+        ("UPDATE events SET data = '{\"number\":7}' WHERE seq = 3", 3),
+        ("UPDATE events SET data = '{' WHERE seq = 3", 3),
+        ("UPDATE events SET ts = '2027-01-01T00:00:00.000Z' WHERE seq = 2", 2),
+        ("UPDATE events SET node = 'plan' WHERE seq = 1", 1),
+        ("DELETE FROM events WHERE seq = 3", 3),
+        ("DELETE FROM events WHERE seq = 5", 5),
+        ("DELETE FROM events WHERE seq >= 1", 1),
+        ("DELETE FROM event_heads", 6),
+        ("UPDATE events SET hash = lower(hex(randomblob(32))) WHERE seq = 5", 5),
+        ("INSERT INTO events SELECT run, 6, ts, type, attempt, turn, node, step, checkpoint, data, hash FROM events LIMIT 1", 6),
+        ("UPDATE events SET data = (SELECT data FROM events WHERE seq = 5) WHERE seq = 4", 4),
+    ],
+)  # fmt: skip
+def test_any_change_breaks_the_chain(store: Store, run: str, damage: str, broken_at: int) -> None:
+    fill(store, run)
+    assert store.events.verify(run).broken_at is None
+    store._backing.db.change(damage)
+    found = store.events.verify(run)
+    assert found.broken_at == broken_at
+    assert found.problem
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(
+            st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(), st.lists
+        ),
+        max_size=4,
+    )
+)
+def test_whatever_is_appended_is_read_and_verified(store: Store, run: str, data: dict[str, object]) -> None:
+    event = store.events.append(run, "x", data)
+    assert store.events.read(run, after=event["seq"] - 1) == [event]
+    assert store.events.verify(run).broken_at is None

@@ -1,0 +1,147 @@
+"""One process per run: between processes, within one, and after the holder was killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from opsleuth.checkpoints.errors import Busy, NotFound
+from opsleuth.checkpoints.processes import standing, this_process
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.store import Store
+from opsleuth.state.outcome import ExitCode, Status
+
+PRELUDE = """
+import os, subprocess, sys
+from pathlib import Path
+from opsleuth.checkpoints.errors import Busy
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.store import Store
+from opsleuth.state.clock import SystemClock
+store = Store.open(Path(sys.argv[1]), SystemClock(), Redactor())
+"""
+HOLD = PRELUDE + "with store.lock(sys.argv[2]):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+HOLD_WITH_CHILD = PRELUDE + (
+    "with store.lock(sys.argv[2]):\n"
+    "    child = subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE,\n"
+    "                             close_fds=False)\n"
+    "    print('held', flush=True)\n"
+    "    sys.stdin.read()\n"
+)
+RACE = PRELUDE + (
+    "print('ready', flush=True)\n"
+    "sys.stdin.readline()\n"
+    "try:\n"
+    "    with store.lock(sys.argv[2]):\n"
+    "        print('won', flush=True)\n"
+    "        sys.stdin.read()\n"
+    "except Busy as error:\n"
+    "    print('busy', int(error.exit_code), flush=True)\n"
+)
+WRITE = PRELUDE + (
+    "run = store.runs.create(RunRow(id=sys.argv[2], question='q')).id\n"
+    "with store.lock(run):\n"
+    "    for number in range(200):\n"
+    "        store.events.append(run, 'step.completed', {'number': number})\n"
+    "        store.runs.update(run, turn=number)\n"
+    "assert store.events.verify(run).lines == 200\n"
+)
+
+
+@contextmanager
+def program(code: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """A process of ours that speaks on pipes; ended at the latest with the context."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_another_process_is_told_who_holds_the_run(store: Store, path: Path, run: str) -> None:
+    with program(HOLD, str(path), run) as holder:
+        assert line(holder) == "held"
+        with pytest.raises(Busy, match=f"{run} is held by process {holder.pid}") as raised, store.lock(run):
+            pass
+        assert raised.value.exit_code is ExitCode.BUSY
+        row = store.runs.get(run)
+        assert row is not None
+        assert (row.pid, standing(row)) == (holder.pid, Status.RUNNING)
+
+
+@pytest.mark.parametrize("code", [HOLD, HOLD_WITH_CHILD])
+def test_kill_9_frees_the_lock_and_the_row_says_interrupted(
+    store: Store, path: Path, run: str, code: str
+) -> None:
+    with program(code, str(path), run) as holder:
+        assert line(holder) == "held"
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        row = store.runs.get(run)
+        assert row is not None
+        assert standing(row) is Status.INTERRUPTED
+        with store.lock(run):
+            mine = store.runs.get(run)
+            assert mine is not None
+            assert mine.pid == this_process().pid
+    after = store.runs.get(run)
+    assert after is not None
+    assert after.pid is None
+
+
+def test_of_two_at_the_same_instant_one_wins(store: Store, path: Path, run: str) -> None:
+    with program(RACE, str(path), run) as one, program(RACE, str(path), run) as two:
+        assert line(one) == line(two) == "ready"
+        for process in (one, two):
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        assert sorted((line(one), line(two))) == ["busy 10", "won"]
+
+
+def test_the_same_process_cannot_hold_a_run_twice(store: Store, second: Store, run: str) -> None:
+    with store.lock(run):
+        with pytest.raises(Busy), second.lock(run):
+            pass
+        store.runs.create(RunRow(id="inv-other", question="q"))
+        with second.lock("inv-other"):
+            pass
+    with second.lock(run):
+        pass
+
+
+def test_a_run_made_under_its_lock_can_be_signed(store: Store) -> None:
+    with store.lock("inv-new") as lock:
+        store.runs.create(RunRow(id="inv-new", question="q"))
+        lock.sign()
+        row = store.runs.get("inv-new")
+        assert row is not None
+        assert row.pid == this_process().pid
+
+
+@pytest.mark.parametrize("wrong", ["", "../x", "a/b", ".migration", "x" * 101, "a\n"])
+def test_a_lock_needs_a_run_id(store: Store, wrong: str) -> None:
+    with pytest.raises(NotFound, match="no run id"):
+        store.lock(wrong)
+
+
+def test_two_processes_write_to_one_new_file(path: Path) -> None:
+    with program(WRITE, str(path), "inv-one") as one, program(WRITE, str(path), "inv-two") as two:
+        assert (one.wait(), two.wait()) == (0, 0)

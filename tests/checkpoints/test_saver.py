@@ -1,0 +1,78 @@
+"""The framework's saver beside the store: same file, strict types, and no transaction left open between two awaits."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
+
+from opsleuth.checkpoints.errors import Unreadable
+from opsleuth.checkpoints.saver import open_saver
+from opsleuth.checkpoints.store import Store
+
+
+class Opaque:
+    """Something that must not be brought back to life from stored bytes."""
+
+
+def config(thread: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+
+
+async def test_checkpoints_lie_in_the_stores_file(store: Store, path: Path, run: str) -> None:
+    async with open_saver(path) as saver:
+        where = await saver.aput(config(run), empty_checkpoint(), {}, {})
+        await saver.aput_writes(where, [("a", 1), ("b", 2)], "task")
+        found = await saver.aget_tuple(config(run))
+    assert found is not None
+    assert [(channel, value) for _, channel, value in found.pending_writes or []] == [("a", 1), ("b", 2)]
+    assert store._backing.db.rows("SELECT thread_id FROM checkpoints")[0][0] == run
+
+
+async def test_a_statement_is_committed_before_the_next_await(store: Store, path: Path, run: str) -> None:
+    async with open_saver(path) as saver:
+        writing = asyncio.create_task(saver.aput(config(run), empty_checkpoint(), {}, {}))
+        while not writing.done():
+            store.events.append(
+                run, "x", {}
+            )  # would wait for the saver's open transaction, which waits for us
+            assert not saver.conn.in_transaction
+            await asyncio.sleep(0)
+        await saver.conn.execute("INSERT INTO writes VALUES ('a', '', 'b', 'c', '', 0, 'd', 'e', NULL)")
+        assert not saver.conn.in_transaction
+
+
+async def test_a_failed_statement_leaves_nothing_open(store: Store, path: Path) -> None:
+    async with open_saver(path) as saver:
+        cursor = await saver.conn.cursor()
+        row = ("a", "", "b", "c", "", 0, "d", "e", None)
+        with pytest.raises(Exception, match="UNIQUE"):
+            await cursor.executemany("INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [row, row])
+        assert not saver.conn.in_transaction
+    assert store._backing.db.rows("SELECT count(*) FROM writes")[0][0] == 0
+
+
+async def test_only_plain_values_come_back(store: Store, path: Path) -> None:
+    async with open_saver(path) as saver:
+        with pytest.raises(TypeError):
+            saver.serde.dumps_typed(Opaque())
+        pickled = ("pickle", b"cos\nsystem\n.")
+        with pytest.raises(NotImplementedError):
+            saver.serde.loads_typed(pickled)
+
+
+async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    broken = tmp_path / "x.db"
+    broken.write_bytes(b"dear diary " * 1000)
+    with pytest.raises(Unreadable):
+        async with open_saver(broken):
+            pass
+
+
+async def test_prune_takes_the_checkpoints_too(store: Store, path: Path, run: str) -> None:
+    async with open_saver(path) as saver:
+        where = await saver.aput(config(run), empty_checkpoint(), {}, {})
+        await saver.aput_writes(where, [("a", 1)], "task")
+        store.prune.remove(run)
+        assert await saver.aget_tuple(config(run)) is None
