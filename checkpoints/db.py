@@ -43,11 +43,6 @@ def plain_errors(path: Path) -> Iterator[None]:
         raise kind(f"database {path}: {error}; {advice}") from error
 
 
-def _text(raw: bytes) -> str:
-    """A damaged text column must not hide the sound ones."""
-    return raw.decode("utf-8", "replace")
-
-
 class Database:
     """One connection, for one thread. Each statement outside of `write` is a transaction of its own."""
 
@@ -59,7 +54,6 @@ class Database:
                 f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=BUSY_TIMEOUT, isolation_level=None
             )
             self._connection.row_factory = sqlite3.Row
-            self._connection.text_factory = _text
             self._connection.execute("PRAGMA synchronous = FULL")
 
     def close(self) -> None:
@@ -74,13 +68,16 @@ class Database:
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """All rows of a query."""
         with plain_errors(self.path):
-            return self._connection.execute(sql, parameters).fetchall()
+            try:
+                return self._connection.execute(sql, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                if "decode" not in str(error):
+                    raise
+                return self._damaged(sql, parameters)
 
     def row(self, sql: str, parameters: Parameters = ()) -> Row | None:
         """The first row of a query, or None."""
-        with plain_errors(self.path):
-            found: Row | None = self._connection.execute(sql, parameters).fetchone()
-            return found
+        return next(iter(self.rows(sql, parameters)), None)
 
     def change(self, sql: str, parameters: Parameters = ()) -> int:
         """Execute one writing statement; returns how many rows it changed."""
@@ -108,6 +105,14 @@ class Database:
                 self._connection.execute("COMMIT")
             finally:
                 self._roll_back()
+
+    def _damaged(self, sql: str, parameters: Parameters) -> list[Row]:
+        """Read again where a text is no UTF-8, with U+FFFD in it: one damaged row must not hide the sound ones."""
+        self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        finally:
+            self._connection.text_factory = str
 
     def _roll_back(self) -> None:
         """Undo what a failure left open; after a commit there is nothing to undo."""

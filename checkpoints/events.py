@@ -49,7 +49,7 @@ INSERT INTO event_heads (run, seq, hash) VALUES (:run, :seq, :hash)
 ON CONFLICT (run) DO UPDATE SET seq = :seq, hash = :hash
 """
 _READ = """
-SELECT * FROM events
+SELECT seq, ts, run, attempt, turn, checkpoint, step, node, type, data, hash FROM events
 WHERE run = :run AND seq > :after AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
 ORDER BY seq LIMIT :limit
 """
@@ -111,7 +111,7 @@ class Events:
     def verify(self, run: str) -> Verification:
         """Recompute the chain. Finds a changed, removed, inserted or cut-off line."""
         before, count = _FIRST, 0
-        rows = self._db.rows("SELECT * FROM events WHERE run = ? ORDER BY seq", (run,))
+        rows = self._db.rows(_READ, {"run": run, "after": -1, "types": None, "limit": -1})
         for count, row in enumerate(rows, 1):
             if row["seq"] != count:
                 return Verification(count - 1, count, f"line {count} is missing")
@@ -125,19 +125,20 @@ class Events:
 
 
 def _event(row: Row) -> Event:
+    seq, ts, run, attempt, turn, checkpoint, step, node, kind, data, line_hash = row
     return Event(
         v=VERSION,
-        seq=row["seq"],
-        ts=row["ts"],
-        run=row["run"],
-        attempt=row["attempt"],
-        turn=row["turn"],
-        ckpt=row["checkpoint"],
-        step=row["step"],
-        node=row["node"],
-        type=row["type"],
-        data=json.loads(row["data"]),
-        hash=row["hash"],
+        seq=seq,
+        ts=ts,
+        run=run,
+        attempt=attempt,
+        turn=turn,
+        ckpt=checkpoint,
+        step=step,
+        node=node,
+        type=kind,
+        data=json.loads(data),
+        hash=line_hash,
     )
 
 

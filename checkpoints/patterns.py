@@ -7,7 +7,11 @@ UUIDs have no mark and are left alone.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
+
+_regex = cache(re.compile)
+"""Compiles an expression when it is first needed: commands that only read the store need none."""
 
 
 class Found(NamedTuple):
@@ -35,8 +39,8 @@ def _hits(text: str, literals: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 # --- tokens of known formats: kind, the letters they begin with, and what they are from there on
 
-_TOKENS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
-    (kind, tuple(marks.split()), re.compile(pattern))
+_TOKENS: tuple[tuple[str, tuple[str, ...], str], ...] = tuple(
+    (kind, tuple(marks.split()), pattern)
     for kind, marks, pattern in (
         ("jwt", "eyJ", r"[\w-]{11,600}+\.[\w-]{8,}+(?:\.[\w-]*+)*+"),
         ("github-token", "ghp_ gho_ ghr_ ghs_ ghu_ github_pat_", r"\w{24,}+"),
@@ -75,7 +79,7 @@ def tokens(text: str) -> Iterator[Found]:
         for at, _ in sorted(_hits(text, marks)):
             if at < done or text[at - 1 : at].isalnum():
                 continue
-            if match := pattern.match(text, at):
+            if match := _regex(pattern).match(text, at):
                 done = match.end()
                 yield Found(at, done, kind)
 
@@ -94,22 +98,19 @@ _SHORTEST_WEAK = 8
 NAME_MARKS = (*(n for n in _NAMES if n != "credentials"), "cookie", "bearer", "basic", "authorization")
 
 # The quotes may be escaped, once or more (JSON within JSON); a quote that is never closed runs to the line's end.
-_VALUE = re.compile(
-    r"""
+_VALUE = r"""(?x)
     \\*+["'\])]?\s{0,8}(?P<sign>=>|:=|==?|:)\s{0,8}
     (?: "(?P<double>(?:[^"\\\r\n]|\\.)*+)"
       | '(?P<single>(?:[^'\\\r\n]|\\.)*+)'
       | (?P<quote>\\+["'])(?P<escaped>[^\r\n]*?)(?<!\\)(?P=quote)
       | \\*+["'](?P<open>[^\r\n]++)
       | (?P<bare>(?:[^\s"'&,;\\]|[,;](?!\w{1,40}=)|\\(?!["']))++)
-    )""",
-    re.VERBOSE,
-)
+    )"""
 _VALUES = ("double", "single", "escaped", "open", "bare")
-_TOKEN_LIKE = re.compile(r"\d|.{20}")
+_LONG_OR_NUMBERED = r"\d|.{20}"
 
 # What stands where a secret would, and is none: a reference, a placeholder, a mark of ours.
-_NO_SECRET = re.compile(
+_HARMLESS = (
     r"(?i:null|none|true|false|undefined|empty|nil|x{3,}|\*+|\.{3}|<[^<>]{0,100}>)|\$\{[^{}]{0,100}\}"
     r"|\$[A-Z_][A-Z0-9_]*|\{\{[^{}]{0,100}\}\}|\[redacted:[a-z-]+\#[0-9a-f]{4}\]"
 )
@@ -119,7 +120,7 @@ def is_secret(value: str, *, weak: bool = False) -> bool:
     """Whether a value after a telling name is a secret, and no reference or placeholder."""
     if not value or (weak and len(value) < _SHORTEST_WEAK):
         return False
-    return _NO_SECRET.fullmatch(value) is None
+    return _regex(_HARMLESS).fullmatch(value) is None
 
 
 def named(key: str) -> str | None:
@@ -137,7 +138,7 @@ def named_secrets(text: str) -> Iterator[Found]:
     for at, name in sorted(_hits(lowered(text), _NAMES)):
         if at < done or not _is_whole(text, at, name):
             continue
-        match = _VALUE.match(text, at + len(name))
+        match = _regex(_VALUE).match(text, at + len(name))
         if match is None:
             continue
         group = next(g for g in _VALUES if match[g] is not None)
@@ -151,7 +152,7 @@ def named_secrets(text: str) -> Iterator[Found]:
 def _is_value(match: re.Match[str], group: str, *, weak: bool) -> bool:
     """A short bare word after a weak name and a colon is prose: `unexpected token: identifier`."""
     value = match[group]
-    prose = weak and group == "bare" and match["sign"] == ":" and not _TOKEN_LIKE.search(value)
+    prose = weak and group == "bare" and match["sign"] == ":" and not _regex(_LONG_OR_NUMBERED).search(value)
     return not prose and is_secret(value, weak=weak)
 
 
@@ -164,12 +165,12 @@ def _is_whole(text: str, at: int, name: str) -> bool:
 # --- headers
 
 _SCHEMES = r"(?i:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256)[ \t]{1,4}"
-_AUTHORIZATION = re.compile(
+_AUTHORIZATION = (
     r"\\*+[\"']?\s{0,8}[:=]\s{0,8}\\*+[\"']?"
     rf"(?:{_SCHEMES}|[A-Za-z][A-Za-z-]{{0,30}}[ \t]{{1,4}}(?=\S{{0,400}}\d)|(?=\S{{0,400}}\d))(?P<value>[^\s\"'\\]++)"
 )
-_COOKIE = re.compile(r"\\*+[\"']?\s{0,8}:\s{0,8}\\*+[\"']?(?P<value>[^\r\n\"\\]++)")
-_SCHEME = re.compile(r"\s{1,4}(?P<value>(?=\S{0,400}\d)[\w.~+/=%-]{8,}+)")
+_COOKIE = r"\\*+[\"']?\s{0,8}:\s{0,8}\\*+[\"']?(?P<value>[^\r\n\"\\]++)"
+_SCHEME = r"\s{1,4}(?P<value>(?=\S{0,400}\d)[\w.~+/=%-]{8,}+)"
 _HEADERS = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "bearer": _SCHEME, "basic": _SCHEME}
 
 
@@ -179,7 +180,7 @@ def headers(text: str) -> Iterator[Found]:
     for at, name in sorted(_hits(lowered(text), _HEADERS)):
         if at < done or text[at - 1 : at].isalnum():
             continue
-        match = _HEADERS[name].match(text, at + len(name))
+        match = _regex(_HEADERS[name]).match(text, at + len(name))
         if match and is_secret(match["value"]):
             done = match.end()
             yield Found(*match.span("value"), "cookie" if name == "cookie" else "authorization")
@@ -187,29 +188,29 @@ def headers(text: str) -> Iterator[Found]:
 
 # --- the password of scheme://user:password@host
 
-_URL = re.compile(r"://(?:\[redacted:[^\]\s]{1,40}\]|[^\s/:@\"'<>])*+:(?P<value>[^\s/\"'<>]{1,512})@")
+_URL = r"://(?:\[redacted:[^\]\s]{1,40}\]|[^\s/:@\"'<>])*+:(?P<value>[^\s/\"'<>]{1,512})@"
 
 
 def url_passwords(text: str) -> Iterator[Found]:
     """The password of `scheme://user:password@host`."""
-    for match in _URL.finditer(text):
+    for match in _regex(_URL).finditer(text):
         if is_secret(match["value"]):
             yield Found(*match.span("value"), "password")
 
 
 # --- private keys
 
-_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_BODY = re.compile(r"[A-Za-z0-9+/=:,\s\\-]*+")
+_KEY_BEGIN = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_BODY = r"[A-Za-z0-9+/=:,\s\\-]*+"
 _LONGEST_KEY = 20_000
 
 
 def private_keys(text: str) -> Iterator[Found]:
     """Private key blocks; one without its end line goes as far as it looks like a key."""
-    ends = iter([match.end() for match in _KEY_END.finditer(text)])
+    ends = iter([match.end() for match in _regex(_KEY_END).finditer(text)])
     end, done = next(ends, None), 0
-    for match in _KEY_BEGIN.finditer(text):
+    for match in _regex(_KEY_BEGIN).finditer(text):
         if match.start() < done:
             continue
         while end is not None and end <= match.end():
@@ -217,6 +218,6 @@ def private_keys(text: str) -> Iterator[Found]:
         if end is not None and end - match.end() <= _LONGEST_KEY:
             done = end
         else:
-            body = _KEY_BODY.match(text, match.end())
+            body = _regex(_KEY_BODY).match(text, match.end())
             done = body.end() if body else match.end()
         yield Found(match.start(), done, "private-key")

@@ -1,7 +1,6 @@
 """Which process works on a run, told from its row: pid, host and start, so that a reused pid is not mistaken."""
 
 import os
-import socket
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -30,7 +29,7 @@ class Held(Protocol):
 
 
 def this_process() -> Process:
-    return Process(os.getpid(), socket.gethostname(), start_of(os.getpid()))
+    return Process(os.getpid(), os.uname().nodename, start_of(os.getpid()))
 
 
 def start_of(pid: int) -> str:
@@ -47,7 +46,7 @@ def is_alive(run: Held) -> bool:
     """Whether the process in the run's row still runs. On another host we cannot know: taken for alive."""
     if run.pid is None:
         return False
-    if run.host != socket.gethostname():
+    if run.host != os.uname().nodename:
         return True
     try:
         os.kill(run.pid, 0)
