@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from opsleuth.checkpoints.backing import Backing
 from opsleuth.checkpoints.db import Row
+from opsleuth.checkpoints.errors import Unreadable
 from opsleuth.state.canonical import canonical
 
 VERSION = 1
@@ -106,7 +107,14 @@ class Events:
             "types": None if types is None else json.dumps(sorted(types)),
             "limit": -1 if limit is None else limit,
         }
-        return [_event(row) for row in self._db.rows(_READ, asked)]
+        rows = self._db.rows(_READ, asked)
+        try:
+            documents = json.loads(f"[{','.join(row['data'] for row in rows)}]")
+        except ValueError as error:
+            raise Unreadable(
+                f"the log of {run} is damaged: `opsleuth log {run} --verify` says where"
+            ) from error
+        return [_event(row, data) for row, data in zip(rows, documents, strict=True)]
 
     def verify(self, run: str) -> Verification:
         """Recompute the chain. Finds a changed, removed, inserted or cut-off line."""
@@ -124,8 +132,8 @@ class Events:
         return Verification(count)
 
 
-def _event(row: Row) -> Event:
-    seq, ts, run, attempt, turn, checkpoint, step, node, kind, data, line_hash = row
+def _event(row: Row, data: dict[str, Any]) -> Event:
+    seq, ts, run, attempt, turn, checkpoint, step, node, kind, _, line_hash = row
     return Event(
         v=VERSION,
         seq=seq,
@@ -137,14 +145,14 @@ def _event(row: Row) -> Event:
         step=step,
         node=node,
         type=kind,
-        data=json.loads(data),
+        data=data,
         hash=line_hash,
     )
 
 
 def _fits(before: str, row: Row) -> bool:
     try:
-        return _chain(before, _event(row)) == str(row["hash"])
+        return _chain(before, _event(row, json.loads(row["data"]))) == str(row["hash"])
     except ValueError:
         return False
 

@@ -1,7 +1,7 @@
 """The forms in which a known secret turns up: as it is, in JSON, in a URL, in hexadecimal, inside base64."""
 
-import base64
 import json
+from binascii import b2a_base64
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
@@ -62,7 +62,7 @@ def _base64_cores(raw: bytes) -> set[str]:
         padded = bytes(before) + raw
         first = -(-before * 4 // 3)
         last = len(padded) * 8 // 6
-        for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            core = encode(padded + bytes(2))[first:last].decode("ascii")
+        standard = b2a_base64(padded + bytes(2), newline=False)[first:last].decode("ascii")
+        for core in (standard, standard.replace("+", "-").replace("/", "_")):
             cores |= {core, quote(core, safe=""), _lower_escapes(quote(core, safe=""))}
     return cores

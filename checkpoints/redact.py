@@ -8,8 +8,8 @@ and none can be guessed. Redact first, then cut: half a secret has no pattern.
 import hashlib
 import json
 import math
+import os
 import re
-import secrets as random
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ class Redactor:
     """Takes secrets out of text and JSON values. Time is linear in the input; idempotent."""
 
     def __init__(self, known: Iterable[str] = (), key: str = "") -> None:
-        self._key = key or random.token_hex(32)
+        self._key = key or os.urandom(32).hex()
         self._known: dict[Form, str] = {}
         self._as_json: set[str] = set()
         for secret in known:

@@ -2,27 +2,32 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from opsleuth.checkpoints.approvals import Approvals
 from opsleuth.checkpoints.backing import Backing
 from opsleuth.checkpoints.bodies import Bodies
 from opsleuth.checkpoints.control import Control
 from opsleuth.checkpoints.db import Database
-from opsleuth.checkpoints.effects import Effects
 from opsleuth.checkpoints.errors import StoreError, Unreadable
 from opsleuth.checkpoints.events import Events
-from opsleuth.checkpoints.evidence import Evidence
 from opsleuth.checkpoints.lock import RunLock
 from opsleuth.checkpoints.migrations import open_database
-from opsleuth.checkpoints.observations import Observations
 from opsleuth.checkpoints.prune import Prune
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.reports import Reports
-from opsleuth.checkpoints.results import Results
 from opsleuth.checkpoints.runs import Runs
 from opsleuth.state.clock import Clock
+
+if TYPE_CHECKING:
+    from opsleuth.checkpoints.approvals import Approvals
+    from opsleuth.checkpoints.effects import Effects
+    from opsleuth.checkpoints.evidence import Evidence
+    from opsleuth.checkpoints.observations import Observations
+    from opsleuth.checkpoints.results import Results
+
+# ruff: noqa: PLC0415 - `list` and `log` open the store too: their start pays for no table that they do not read
 
 
 class Store:
@@ -39,12 +44,37 @@ class Store:
         self.control = Control(backing)
         self.reports = Reports(backing)
         self.bodies = Bodies(backing)
-        self.evidence = Evidence(backing, self.bodies, self.runs)
-        self.results = Results(backing, self.bodies, self.runs)
-        self.observations = Observations(backing, self.bodies, self.runs)
-        self.approvals = Approvals(backing)
-        self.effects = Effects(backing, self.runs, self.approvals)
         self.prune = Prune(backing, self.runs)
+
+    @cached_property
+    def evidence(self) -> "Evidence":
+        from opsleuth.checkpoints.evidence import Evidence
+
+        return Evidence(self._backing, self.bodies, self.runs)
+
+    @cached_property
+    def results(self) -> "Results":
+        from opsleuth.checkpoints.results import Results
+
+        return Results(self._backing, self.bodies, self.runs)
+
+    @cached_property
+    def observations(self) -> "Observations":
+        from opsleuth.checkpoints.observations import Observations
+
+        return Observations(self._backing, self.bodies, self.runs)
+
+    @cached_property
+    def approvals(self) -> "Approvals":
+        from opsleuth.checkpoints.approvals import Approvals
+
+        return Approvals(self._backing)
+
+    @cached_property
+    def effects(self) -> "Effects":
+        from opsleuth.checkpoints.effects import Effects
+
+        return Effects(self._backing, self.runs, self.approvals)
 
     @classmethod
     def open(cls, path: Path, clock: Clock, redactor: Redactor, *, read_only: bool = False) -> Self:

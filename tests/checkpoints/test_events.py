@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from opsleuth.checkpoints.errors import Unreadable
 from opsleuth.checkpoints.events import Event
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.calls import Risk
@@ -80,6 +81,13 @@ def test_any_change_breaks_the_chain(store: Store, run: str, damage: str, broken
     found = store.events.verify(run)
     assert found.broken_at == broken_at
     assert found.problem
+
+
+def test_a_damaged_line_names_the_way_to_look(store: Store, run: str) -> None:
+    fill(store, run)
+    store._backing.db.change("UPDATE events SET data = '{' WHERE seq = 3")
+    with pytest.raises(Unreadable, match="--verify"):
+        store.events.read(run)
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
