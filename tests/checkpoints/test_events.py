@@ -1,6 +1,7 @@
 """The trace: order, filters, and a chain that shows any change."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -50,7 +51,10 @@ def test_sequence_is_per_run_over_all_writers(store: Store, second: Store, run: 
 def test_read_after_of_types_and_limited(store: Store, run: str) -> None:
     for kind in "abcab":
         store.events.append(run, kind, {})
-    read = lambda **asked: [e["seq"] for e in store.events.read(run, **asked)]  # noqa: E731
+
+    def read(**asked: Any) -> list[int]:
+        return [e["seq"] for e in store.events.read(run, **asked)]
+
     assert read() == [1, 2, 3, 4, 5]
     assert read(after=3) == [4, 5]
     assert read(types=["a", "c"]) == [1, 3, 4]

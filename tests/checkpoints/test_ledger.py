@@ -1,6 +1,6 @@
 """Approvals and effects: each transition once, by whoever is first; and every order of events against a model."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -372,5 +372,5 @@ def _allowed(*kinds: type[Exception]) -> Iterator[None]:
         return
 
 
-TestLedger: Callable[[], None] = Ledger.TestCase
-Ledger.TestCase.settings = settings(deadline=None, max_examples=60, stateful_step_count=25)
+TestLedger = Ledger.TestCase
+Ledger.TestCase.settings = settings(deadline=None, max_examples=40, stateful_step_count=25)

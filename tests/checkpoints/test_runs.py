@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -101,7 +102,10 @@ def test_list_filters(store: Store, clock: FakeClock) -> None:
     make(store, "inv-b", status=Status.COMPLETED, project="shop")
     clock.advance(60)
     make(store, "inv-c", status=Status.COMPLETED)
-    ids = lambda **asked: [r.id for r in store.runs.list(**asked)]  # noqa: E731
+
+    def ids(**asked: Any) -> list[str]:
+        return [r.id for r in store.runs.list(**asked)]
+
     assert ids() == ["inv-c", "inv-b", "inv-a"]
     assert ids(limit=2) == ["inv-c", "inv-b"]
     assert ids(status=Status.WAITING) == ["inv-a"]
