@@ -153,7 +153,7 @@ def verify(options: Options, run_id: str) -> int:
     elif broken:
         note(f"the log of {run.id} was changed after it was written: {checked.problem}")
     else:
-        screen_of(options).line(f"{checked.count} events, unchanged since they were written")
+        screen_of(options).line(f"{checked.lines} events, unchanged since they were written")
     return 11 if broken else 0
 
 
