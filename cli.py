@@ -59,9 +59,12 @@ def demo() -> int:
 
 
 @cli.command()
-@click.argument("run_id", metavar="[RUN|-]", default="-")
-def resume(run_id: str) -> int:
-    """Go on with a run from its last node. Limits that are given are new totals."""
+@click.argument("run_id", metavar="[RUN|-]", required=False)
+def resume(run_id: str | None) -> int:
+    """Go on with a run from its last node; without RUN you are asked which.
+
+    Limits that are given (--max-turns and the like) are new totals.
+    """
     from opsleuth.console import running
 
     return running.resume(run_id, given())

@@ -62,6 +62,12 @@ def found_run(options: Options, run_id: str) -> RunRow:
         return store.runs.find(run_id)
 
 
+def resumable_runs(options: Options) -> list[RunRow]:
+    """The newest runs that can go on and that no process is working on."""
+    with _store(options) as store:
+        return [row for row in store.runs.list() if row.resumable and standing(row) is not Status.RUNNING]
+
+
 def runs(options: Options, *, status: str | None, since: str | None, limit: int, tree: bool) -> int:
     """`list`: no database yet means no runs yet."""
     after = moment(since, "--since")

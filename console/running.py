@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from opsleuth.checkpoints.processes import standing
 from opsleuth.console.failure import close_stdout
 from opsleuth.console.live import Live
 from opsleuth.console.options import Options, folder
-from opsleuth.console.reading import found_run, moment, note, screen_of, write_report
+from opsleuth.console.reading import found_run, moment, note, resumable_runs, screen_of, write_report
 from opsleuth.console.screen import Part, open_screen
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.errors import ConfigError
+from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.outcome import ExitCode, StopReason
 from opsleuth.state.run_id import new_run_id
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from opsleuth.graph.session import Runner
 
 _CLOCK = SystemClock()
+MOST_CHOICES = 9
+"""Runs that `resume` offers where none is named."""
 NO_SOURCE = (
     "no source is configured, so there is nothing to look at. Give a recorded incident with --case DIR, "
     "or try the built-in one: opsleuth demo"
@@ -77,11 +80,26 @@ def demo(options: Options) -> int:
     return run(Asked(question=QUESTION, case=case), None, options)
 
 
-def resume(run_id: str, options: Options) -> int:
+def resume(run_id: str | None, options: Options) -> int:
     """`resume`: go on from the last node. Raises NotFound before anything heavy is loaded."""
-    run = found_run(options, run_id)
+    run = found_run(options, run_id or _picked(options))
     _say(options, f"run {run.id}  {run.question}")
     return _attempt(options, lambda runner: runner.resume(run.id, options.limits, options.planner))
+
+
+def _picked(options: Options) -> str:
+    """The run that a person picks from those that can go on. Raises UsageError where nobody can be asked."""
+    if options.no_input or options.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "which run? Give its id, the beginning of it, or - for the newest; `opsleuth list` shows them all"
+        )
+    rows = resumable_runs(options)[:MOST_CHOICES]
+    if not rows:
+        raise UsageError("no run can be resumed: `opsleuth list` shows how they ended")
+    screen = screen_of(options)
+    for number, row in enumerate(rows, start=1):
+        screen.line(f"{number}  ", Part(row.id, "id"), f"  {standing(row)}  {row.question}")
+    return rows[click.prompt("resume which", type=click.IntRange(1, len(rows))) - 1].id
 
 
 def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outcome]]") -> int:

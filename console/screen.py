@@ -64,7 +64,7 @@ class Screen:
 
     def line(self, *parts: Part | str) -> None:
         """Write one line, cut at the screen's width."""
-        self.stream.write(self.render(parts) + "\n")
+        self.stream.write(self.render(parts).rstrip(" ") + "\n")
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Write lines, each cut at the screen's width."""

@@ -91,7 +91,7 @@ def _as_tree(rows: Sequence[RunRow]) -> list[tuple[int, RunRow]]:
 
 def show(shown: Shown, screen: Screen) -> list[Line]:
     """How a run stands: its facts, what it found, what it did last, and how to go on."""
-    lines = [_fact(name, value, screen) for name, value in _facts(shown, screen) if value]
+    lines = [line for name, value in _facts(shown, screen) if value for line in _fact(name, value, screen)]
     if shown.course:
         lines.append([])
         if shown.left_out:
@@ -130,10 +130,14 @@ def _facts(shown: Shown, screen: Screen) -> Iterable[tuple[str, str]]:
             yield "causes", "; ".join(section.items)
 
 
-def _fact(name: str, value: str, screen: Screen) -> Line:
+def _fact(name: str, value: str, screen: Screen) -> Iterable[Line]:
     if screen.plain:
-        return [f"{name} {screen.clean(value)}"]
-    return [Part(texts.pad(name, 12), "dim"), screen.clean(value)]
+        yield [f"{name} {screen.clean(value)}"]
+        return
+    clean = screen.clean(value)
+    first, *rest = texts.wrap(clean, max(20, screen.width - 12)) if screen.width else [clean]
+    yield [Part(texts.pad(name, 12), "dim"), first]
+    yield from ([" " * 12 + line] for line in rest)
 
 
 def _hints(shown: Shown) -> Iterable[str]:
@@ -206,7 +210,9 @@ def evidence(row: EvidenceRow, record: Mapping[str, Any], screen: Screen) -> Ite
         ("left out", f"{row.left_out} characters in the middle" if row.left_out else ""),
         ("redacted", f"{row.redactions} secrets" if row.redactions else ""),
     )
-    yield from (_fact(name, value, screen) for name, value in facts if value)
+    for name, value in facts:
+        if value:
+            yield from _fact(name, value, screen)
     yield [Part("untrusted, as the source gave it:", "warn")]
     bar = "" if screen.plain else "│ "
     for line in json.dumps(record, indent=2, ensure_ascii=False).splitlines():

@@ -1,7 +1,7 @@
 """Stores with a few runs in them, the command line over them, and golden screens."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,24 @@ from opsleuth.state.clock import FakeClock
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
     """The command line over a store with three runs."""
-    empty = Program(tmp_path / "opsleuth.db", tmp_path)
+    made = Program(tmp_path / "opsleuth.db", tmp_path)
+    with opened(made.database):
+        return made
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[Store]:
+    """The store itself, with three runs."""
+    with opened(tmp_path / "opsleuth.db") as store:
+        yield store
+
+
+def opened(path: Path) -> Store:
+    """A store with three runs, made at a fixed time."""
     clock = FakeClock(datetime(2026, 11, 29, 13, 5, 7, tzinfo=UTC))
-    with Store.open(empty.database, clock, Redactor()) as store:
-        fill(store, clock)
-    return empty
+    store = Store.open(path, clock, Redactor(key="0" * 64))
+    fill(store, clock)
+    return store
 
 
 @pytest.fixture

@@ -2,12 +2,13 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from stored_runs import DONE, STOPPED, Program
+from stored_runs import DONE, REPOSITORY, STOPPED, Program
 
 from opsleuth.state.outcome import MEANING
 
@@ -53,6 +54,52 @@ def test_exit_codes_are_those_of_the_code(bare: Program) -> None:
     }
     lines = bare("exit-codes").stdout.splitlines()
     assert [line.split()[0] for line in lines] == [str(int(code)) for code in MEANING]
+
+
+def test_exit_codes_are_those_of_the_documentation() -> None:
+    rows = re.findall(
+        r"^\| (\d+) \| (.+) \|$", (REPOSITORY / "docs" / "exit-codes.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert {int(code): text for code, text in rows} == {int(code): text for code, text in MEANING.items()}
+
+
+def deferred(path: Path) -> set[str]:
+    """Modules that are imported inside of functions."""
+    found: set[str] = set()
+    for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(function, ast.FunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.ImportFrom):
+                    names = {f"{node.module}.{alias.name}" for alias in node.names}
+                    found |= names if node.module == "opsleuth.console" else {str(node.module)}
+                elif isinstance(node, ast.Import):
+                    found |= {alias.name for alias in node.names}
+    return found
+
+
+def test_only_what_is_heavy_is_imported_late() -> None:
+    late = {
+        name
+        for path in [REPOSITORY / "cli.py", *(REPOSITORY / "console").glob("*.py")]
+        for name in deferred(path)
+    }
+    assert late == {
+        "asyncio",
+        "importlib.metadata",
+        "opsleuth.checkpoints.redact",
+        "opsleuth.checkpoints.store",
+        "opsleuth.console.about",
+        "opsleuth.console.events",
+        "opsleuth.console.failure",
+        "opsleuth.console.reading",
+        "opsleuth.console.running",
+        "opsleuth.evals",
+        "opsleuth.graph.drawing",
+        "opsleuth.graph.prepare",
+        "opsleuth.graph.session",
+        "opsleuth.scenarios.orders",
+        "zoneinfo",
+    }
 
 
 def test_version(bare: Program) -> None:

@@ -64,13 +64,36 @@ def test_a_limit_leaves_a_partial_report_and_resume_goes_on(bare: Program, case:
     assert stopped.returncode == 6
     assert "turn limit" in stopped.stdout
     assert "opsleuth resume inv-" in stopped.stderr
-    assert bare("resume").returncode == 6
+    assert bare("resume", "-").returncode == 6
     resumed = bare("resume", "-", "--max-turns", "20", "--json")
     assert resumed.returncode == 0
     assert events_of(resumed.stdout)[0]["type"] == "run.resumed"
     again = bare("resume", "-")
     assert again.returncode == 0
     assert "concluded" in again.stderr
+
+
+def test_without_a_run_resume_asks_or_says_how_to_name_one(program: Program) -> None:
+    unasked = program("resume")
+    assert (unasked.returncode, unasked.stdout) == (2, "")
+    assert "opsleuth list" in unasked.stderr
+    python, *arguments = program.command("resume", "--plain")
+    child = pexpect.spawn(
+        python,
+        arguments,
+        env=program.environment(TERM="dumb"),
+        encoding="utf-8",
+        timeout=HANG,
+        dimensions=(24, 80),
+    )
+    child.expect("1  inv-20261129-9x2c  paused")
+    child.expect("resume which")
+    child.sendline("7")
+    child.expect("resume which")
+    child.sendeof()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 130
 
 
 def test_quiet_and_plain(bare: Program) -> None:

@@ -2,11 +2,13 @@
 
 import io
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from stored_runs import HOSTILE
+from stored_runs import HOSTILE, STOPPED
 
+from opsleuth.checkpoints.store import Store
 from opsleuth.console import events, report, tables
 from opsleuth.console import text as texts
 from opsleuth.console.screen import Screen
@@ -111,3 +113,28 @@ def test_data_cannot_make_markup() -> None:
     assert "\x1b" not in shown
     assert "\n1\\. item" in shown
     assert "\n\\- item" in shown
+
+
+@pytest.mark.parametrize("tree", [False, True], ids=["flat", "tree"])
+def test_list(form: str, tree: bool, stored: Store, golden: Golden) -> None:
+    now = datetime(2026, 11, 29, 14, 30, tzinfo=UTC)
+    rows = stored.runs.list()
+    drawing = drawn(lambda screen: tables.runs(rows, screen, now, tree=tree), **SCREENS[form])
+    golden(f"list-{'tree-' if tree else ''}{form}", drawing)
+
+
+def test_show(form: str, stored: Store, golden: Golden) -> None:
+    shown = tables.Shown(
+        run=stored.runs.find(STOPPED),
+        report=None,
+        course=stored.events.read(STOPPED),
+        left_out=3,
+        pending=["A1"],
+    )
+    golden(f"show-{form}", drawn(lambda screen: tables.show(shown, screen), **SCREENS[form]))
+
+
+def test_evidence(form: str, stored: Store, golden: Golden) -> None:
+    (row,) = stored.evidence.list(STOPPED)
+    record = stored.evidence.record(STOPPED, row.id)
+    golden(f"evidence-{form}", drawn(lambda screen: tables.evidence(row, record, screen), **SCREENS[form]))
