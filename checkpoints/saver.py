@@ -30,6 +30,23 @@ class Saver(SqliteSaver):
         super().__init__(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
         self._path = path
 
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
+        """The framework's cursor, but what fails half way is undone: it commits even then.
+
+        Half of a node's writes would pass for all of them when the run is resumed.
+        """
+        with self.lock:
+            self.setup()
+            with closing(self.conn.cursor()) as cursor:
+                try:
+                    yield cursor
+                    if transaction:
+                        self.conn.commit()
+                finally:
+                    if transaction and self.conn.in_transaction:
+                        self.conn.rollback()
+
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         with plain_errors(self._path):
             return self.get_tuple(config)

@@ -1,6 +1,7 @@
 """The framework's saver beside the store: same file, strict types, and no transaction left open between two awaits."""
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,24 @@ async def test_the_store_never_waits_for_the_saver(store: Store, path: Path, run
             )  # would wait for an open transaction of the saver, which waits for us
             assert not saver.conn.in_transaction
             await asyncio.sleep(0)
+
+
+async def test_writes_that_fail_half_way_are_undone(store: Store, path: Path, run: str) -> None:
+    with open_saver(path) as saver:
+        where = await saver.aput(config(run), empty_checkpoint(), {}, {})
+        store._backing.db.script(
+            "CREATE TRIGGER full BEFORE INSERT ON writes WHEN NEW.idx = 1 BEGIN SELECT RAISE(ABORT, 'no room'); END;"
+        )
+        with pytest.raises(sqlite3.IntegrityError, match="no room"):
+            await saver.aput_writes(where, [("a", 1), ("b", 2)], "task")
+        found = await saver.aget_tuple(config(run))
+        assert found is not None
+        assert found.pending_writes == []
+        store._backing.db.script("DROP TRIGGER full")
+        await saver.aput_writes(where, [("a", 1), ("b", 2)], "task")
+        found = await saver.aget_tuple(config(run))
+        assert found is not None
+        assert len(found.pending_writes or []) == 2
 
 
 async def test_only_plain_values_come_back(store: Store, path: Path) -> None:
