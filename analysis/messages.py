@@ -114,7 +114,7 @@ def _target(line: LogLine, meaning: Meaning, known: Owners, subject: str) -> str
     if meaning.kind not in _ABOUT_TARGET:
         return None
     host = meaning.target or ""
-    names = (host, host.partition(".")[0], known.mentioned(line.message.replace(subject, "")))
+    names = (host, host.partition(".")[0], known.mentioned(line.message, besides=subject))
     return next((name for name in names if name in known.names and name != subject), None)
 
 

@@ -237,6 +237,8 @@ def _finding(kind: str, group: Sequence[Judged]) -> Finding:
         size=sum(judged.size for judged in group),
         text=f'On {load.database} the statement "{shortened(load.statement)}" {worst.because}: {told}.',
         figures={**known, **worst.figures, "statement": load.statement, "statements": len(group)},
+        # Whoever calls more often sits upstream of the database.
+        direction="victim" if kind == "traffic" else "cause",
     )
 
 

@@ -105,15 +105,29 @@ def test_nothing_recorded_finds_nothing() -> None:
     assert messages.find(recording(logs=[], logs_baseline=[])) == []
 
 
-def _world() -> Recording:
+def _world(web: str = "web", cart: str = "cart", mail: str = "mail") -> Recording:
     return recording(
+        service=web,
+        text=f"{web} is not well",
         logs=[
-            *lines("web", [REFUSED.format("cart"), "x509: certificate has expired"] * 4),
-            *lines("cart", ["no space left on device", "Out of memory: Killed process 7"] * 2),
-            *lines("mail", ["query took 2.5 s", "query took 1.5 s"]),
+            *lines(web, [REFUSED.format(cart), "x509: certificate has expired"] * 4),
+            *lines(cart, ["no space left on device", "Out of memory: Killed process 7"] * 2),
+            *lines(mail, ["query took 2.5 s", "query took 1.5 s"]),
         ],
-        topology=[Dependency("web", "cart")],
+        topology=[Dependency(web, cart)],
     )
+
+
+NAMES = st.from_regex(r"[a-z]{4,12}(-[a-z]{3,8})?", fullmatch=True)
+
+
+@given(st.lists(NAMES, min_size=3, max_size=3, unique=True))
+def test_names_do_not_matter(names: list[str]) -> None:
+    new = dict(zip(("web", "cart", "mail"), names, strict=True))
+    expected = {
+        (new[service], kind, direction) for service, kind, direction in essence(messages.find(_world()))
+    }
+    assert set(essence(messages.find(_world(*names)))) == expected
 
 
 @given(st.data())

@@ -58,3 +58,8 @@ def test_names_come_from_the_rows_of_the_recording() -> None:
 )
 def test_a_text_names_a_service_if_it_names_one_only(text: str, service: str | None) -> None:
     assert KNOWN.mentioned(text) == service
+
+
+def test_a_text_may_name_its_own_service_besides() -> None:
+    assert KNOWN.mentioned("web calls db", besides="web") == "db"
+    assert KNOWN.mentioned("web calls itself", besides="web") is None

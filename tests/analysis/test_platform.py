@@ -233,32 +233,39 @@ def test_nothing_recorded_finds_nothing() -> None:
     assert platform.find(recording(events=[], objects=[])) == []
 
 
-def _world() -> Recording:
+def _world(web: str = "web", mail: str = "mail", total: str = "sum") -> Recording:
+    pod_of_web, pod_of_mail = f"{web}-7c9d8b6f5-x2k4p", f"{mail}-6f5cbdf85-4wq74"
     return recording(
+        service=web,
+        text=f"{web} is not well",
         events=[
             event(
-                f"Pod/{HASH}", "BackOff", "Back-off restarting failed container", count=8, first_time=ONSET
+                f"Pod/{pod_of_web}",
+                "BackOff",
+                "Back-off restarting failed container",
+                count=8,
+                first_time=ONSET,
             ),
-            event("Job/sum", "BackoffLimitExceeded", "Job has reached the specified backoff limit"),
-            event(
-                "Pod/mail-6f5cbdf85-4wq74", "FailedScheduling", "0/2 nodes are available: 2 Insufficient cpu."
-            ),
+            event(f"Job/{total}", "BackoffLimitExceeded", "Job has reached the specified backoff limit"),
+            event(f"Pod/{pod_of_mail}", "FailedScheduling", "0/2 nodes are available: 2 Insufficient cpu."),
         ],
         objects=[
-            crashing(HASH, lastState={"terminated": {"reason": "OOMKilled", "exitCode": 137}}),
-            row(
-                "Pod",
-                "mail-6f5cbdf85-4wq74",
-                ready="0/1",
-                status="Pending",
-                restarts="0",
-                age="5m",
-                node="<none>",
-            ),
-            row("Deployment", "mail", ready="0/1", age="6d"),
-            row("Job", "sum", age="5m"),
+            crashing(pod_of_web, lastState={"terminated": {"reason": "OOMKilled", "exitCode": 137}}),
+            row("Pod", pod_of_mail, ready="0/1", status="Pending", restarts="0", age="5m", node="<none>"),
+            row("Deployment", mail, ready="0/1", age="6d"),
+            row("Job", total, age="5m"),
         ],
     )
+
+
+NAMES = st.from_regex(r"[a-z]{4,12}(-[a-z]{3,8})?", fullmatch=True)
+
+
+@given(st.lists(NAMES, min_size=3, max_size=3, unique=True))
+def test_names_do_not_matter(names: list[str]) -> None:
+    new = dict(zip(("web", "mail", "sum"), names, strict=True))
+    expected = {(new[f.service], f.kind, f.size, f.direction) for f in platform.find(_world())}
+    assert {(f.service, f.kind, f.size, f.direction) for f in platform.find(_world(*names))} == expected
 
 
 def _essence(findings: list[Finding], shift: float = 0.0) -> list[tuple[object, ...]]:
