@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from opsleuth.analysis.levels import Level, level
 from opsleuth.analysis.records import Finding
 from opsleuth.analysis.spans import Traffic, strays
-from opsleuth.analysis.windows import arrange
 
 # Standard deviations from which a pair counts as slower: the usual bound for an outlier.
 SLOWER = 3.0
@@ -25,42 +24,36 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The gap of one pair. Less than `floor_ms` is nothing; a single call strays by `noise_ms`."""
+    """The gap of one pair; a single call strays by `noise_ms`."""
 
     caller: str
     callee: str
     level: Level
-    floor_ms: float
     noise_ms: float
 
     @property
     def slower(self) -> bool:
         """Whether the pair lost more time than it would by itself."""
-        stands_out = self.level.excess > self.noise_ms
-        return stands_out and self.level.size(self.floor_ms, self.noise_ms) >= SLOWER
+        return self.level.size(self.noise_ms) >= SLOWER
 
 
-def compare(seen: Traffic, onset: float | None) -> list[Gap]:
+def compare(seen: Traffic) -> list[Gap]:
     """Every pair that was measured both in the reference and in the incident."""
-    edges, noise = seen.edges, _noise(seen, onset)
-    windows = arrange((edge.window for edge in edges), onset)
+    noise = _noise(seen)
     points: dict[Pair, dict[str, tuple[float, int]]] = defaultdict(dict)
-    for edge in edges:
+    for edge in seen.edges:
         if edge.network_gap_ms_p50 is not None and edge.count > 0:
             points[edge.caller, edge.callee][edge.window] = (edge.network_gap_ms_p50, edge.count)
-    levels = ((pair, level(by_window, windows)) for pair, by_window in sorted(points.items()))
-    return [
-        Gap(*pair, found, seen.floor_ms, noise.get(pair, 0.0)) for pair, found in levels if found is not None
-    ]
+    levels = ((pair, level(by_window, seen.windows)) for pair, by_window in sorted(points.items()))
+    return [Gap(*pair, found, noise.get(pair, 0.0)) for pair, found in levels if found is not None]
 
 
-def _noise(seen: Traffic, onset: float | None) -> dict[Pair, float]:
+def _noise(seen: Traffic) -> dict[Pair, float]:
     """How far single calls of a pair stray in the reference, read from the clients' side of them."""
-    reference = arrange((stat.window for stat in seen.stats), onset).reference
     noise: dict[Pair, float] = {}
     for stat in seen.stats:
         callee = seen.ways.get((stat.service, stat.operation))
-        if callee is not None and stat.window in reference:
+        if callee is not None and stat.window in seen.windows.reference:
             pair = stat.service, callee
             noise[pair] = max(noise.get(pair, 0.0), strays(stat))
     return noise
@@ -109,26 +102,27 @@ def reached_slowly(gaps: Sequence[Gap]) -> dict[str, list[Gap]]:
     return found
 
 
-def find(seen: Traffic, onset: float | None) -> list[Finding]:
+def find(seen: Traffic) -> list[Finding]:
     """Services whose network, or whose process, loses time between client and server."""
-    gaps = compare(seen, onset)
+    gaps = compare(seen)
     callers = starved(gaps)
     explained = {(gap.caller, gap.callee) for out in callers.values() for gap in out}
     rest = [gap for gap in gaps if (gap.caller, gap.callee) not in explained]
-    found = [_outgoing(caller, out) for caller, out in callers.items()]
-    return found + [_incoming(callee, into, rest) for callee, into in reached_slowly(rest).items()]
+    found = [_outgoing(seen, caller, out) for caller, out in callers.items()]
+    found += [_incoming(seen, callee, into, rest) for callee, into in reached_slowly(rest).items()]
+    return [finding for finding in found if finding.size >= SLOWER]
 
 
-def _outgoing(caller: str, slow: Sequence[Gap]) -> Finding:
+def _outgoing(seen: Traffic, caller: str, slow: Sequence[Gap]) -> Finding:
     together = _together(slow)
     text = (
         f"{caller} loses {together.now:.1f} ms per call outside the spans of those whom it calls, usually "
         f"{together.usual:.1f} ms, towards {len(slow)} services alike ({together.calls} calls)"
     )
-    return _finding(caller, "latency", slow, together, text)
+    return _finding(seen, caller, "latency", slow, text)
 
 
-def _incoming(callee: str, slow: Sequence[Gap], others: Sequence[Gap]) -> Finding:
+def _incoming(seen: Traffic, callee: str, slow: Sequence[Gap], others: Sequence[Gap]) -> Finding:
     """A slow way in is the network's, unless the service also loses time on its own calls."""
     together = _together(slow)
     kind = "latency" if any(gap.caller == callee and gap.slower for gap in others) else "network_delay"
@@ -136,7 +130,7 @@ def _incoming(callee: str, slow: Sequence[Gap], others: Sequence[Gap]) -> Findin
         f"calls to {callee} spend {together.now:.1f} ms between client and server, usually "
         f"{together.usual:.1f} ms ({together.calls} calls, callers: {len(slow)})"
     )
-    return _finding(callee, kind, slow, together, text)
+    return _finding(seen, callee, kind, slow, text)
 
 
 def _together(gaps: Sequence[Gap]) -> Level:
@@ -148,16 +142,23 @@ def _together(gaps: Sequence[Gap]) -> Level:
         calls=calls,
         onset=min((gap.level.onset for gap in gaps if gap.level.onset is not None), default=None),
         already=all(gap.level.already for gap in gaps),
+        wobble=_widest([gap.level.wobble for gap in gaps]),
     )
 
 
-def _finding(service: str, kind: str, gaps: Sequence[Gap], together: Level, text: str) -> Finding:
+def _widest(wobbles: Sequence[float | None]) -> float | None:
+    known = [wobble for wobble in wobbles if wobble is not None]
+    return max(known) if len(known) == len(wobbles) else None
+
+
+def _finding(seen: Traffic, service: str, kind: str, gaps: Sequence[Gap], text: str) -> Finding:
+    together = _together(gaps)
     return Finding(
         detector="span_time",
         signal="traces",
         service=service,
         kind=kind,
-        size=together.size(gaps[0].floor_ms, max(gap.noise_ms for gap in gaps)),
+        size=together.size(max(gap.noise_ms for gap in gaps)) * seen.felt(together),
         text=text,
         figures={
             "baseline": together.usual,

@@ -3,19 +3,27 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 
-from opsleuth.analysis.windows import Windows, start_of
+from opsleuth.analysis.robust import spread
+from opsleuth.analysis.windows import Windows
 
-# Share of itself that a time per call drifts with load, data and neighbours, however many calls are averaged.
+# What a time per call drifts with load, data and neighbours, however many calls are averaged: milliseconds, and
+# a share of itself; a smaller one where the recording itself shows how steady it was before.
+DRIFT_MS = 1.0
 DRIFT = 0.25
+STEADY_DRIFT = 0.1
+# Windows that it takes to know how steady something was.
+MANY = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
     """Milliseconds per call, usual and now, over `calls` calls in the incident.
 
-    `onset` is the start of the first window that is nearer to now than to usual; `already` tells that the
-    windows before the onset were so as well.
+    `wobble` is how far windows at rest lie from each other (None if there are too few to tell). `onset` is the
+    start of the first window that is nearer to now than to usual; `already` tells that the windows before the
+    onset were so as well.
     """
 
     usual: float
@@ -23,33 +31,48 @@ class Level:
     calls: int
     onset: float | None
     already: bool
+    wobble: float | None = None
 
     @property
     def excess(self) -> float:
         """Milliseconds more than usual."""
         return self.now - self.usual
 
-    def size(self, floor_ms: float, noise_ms: float = 0.0) -> float:
-        """Excess in standard deviations: of drift (at least `floor_ms`), and of `noise_ms` a call.
+    @property
+    def drift(self) -> float:
+        """Milliseconds that the level moves without a fault."""
+        if self.wobble is None:
+            return max(DRIFT_MS, DRIFT * self.usual)
+        return max(DRIFT_MS, STEADY_DRIFT * self.usual, self.wobble)
+
+    def size(self, noise_ms: float = 0.0) -> float:
+        """Excess in standard deviations, of drift, and of `noise_ms` a call; 0 within what one call strays by.
 
         The calls are averaged with one more at the usual level: what a single call shows counts half.
         """
-        drift = max(floor_ms, DRIFT * self.usual)
+        if self.excess <= noise_ms:
+            return 0.0
         shrunk = self.excess * self.calls / (self.calls + 1)
-        return shrunk / math.hypot(drift, noise_ms / math.sqrt(self.calls))
+        return shrunk / math.hypot(self.drift, noise_ms / math.sqrt(self.calls))
 
 
 Points = Mapping[str, tuple[float, int]]
 
 
 def level(points: Points, windows: Windows) -> Level | None:
-    """Level from (milliseconds, calls) by window; None unless measured both in the reference and in the incident."""
+    """Level from (milliseconds, calls) by window; None unless measured both in the reference and in the incident.
+
+    Where there are many earlier windows beside the reference, the slower of the two is the usual.
+    """
     usual, now = _mean(points, windows.reference), _mean(points, windows.incident)
     if usual is None or now is None:
         return None
     usual = max(0.0, usual)  # below 0 where a server works on after its answer: no time that could be won
+    rest = [points[name][0] for name in (windows.earlier or windows.reference) if name in points]
+    if len(rest) >= MANY:
+        usual = max(usual, median(rest))
     half = (usual + now) / 2
-    earlier = _mean(points, windows.before)
+    before = _mean(points, windows.before)
     late = [
         name for name in (*windows.before, *windows.incident) if name in points and points[name][0] >= half
     ]
@@ -57,8 +80,9 @@ def level(points: Points, windows: Windows) -> Level | None:
         usual=usual,
         now=now,
         calls=sum(points[name][1] for name in windows.incident if name in points),
-        onset=start_of(late[0]) if late else None,
-        already=earlier is not None and earlier >= half,
+        onset=windows.starts[late[0]] if late else None,
+        already=before is not None and before >= half,
+        wobble=spread(rest, DRIFT_MS) if len(rest) >= MANY else None,
     )
 
 

@@ -5,12 +5,19 @@ it; the loud errors are often its callers'.
 """
 
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from opsleuth.analysis.failure_words import speaks_of_exception, speaks_of_failure
+from opsleuth.analysis.failure_words import (
+    speaks_of_exception,
+    speaks_of_failure,
+    speaks_of_slowness,
+    warns,
+)
 from opsleuth.analysis.losses import counted_operations
+from opsleuth.analysis.onset import moment_of
 from opsleuth.analysis.records import Dependency, Finding, PatternCount, Recording
 from opsleuth.analysis.spans import Traffic
 from opsleuth.analysis.steps import Companions, Counted, LostStep, compare
@@ -27,10 +34,14 @@ QUOTED = 120
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a service (named by an example), how often it was written, and whether it tells of failure."""
+    """One statement of a service (named by an example), and how often it was written.
+
+    `failure` tells that it speaks of one; `usual` that it neither does nor warns.
+    """
 
     counted: Counted
     failure: bool
+    usual: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +60,19 @@ class Written:
             if not line.total(self.windows.reference) and line.total(self.windows.incident)
         ]
 
+    def mostly_name(self, lines: Sequence[Counted], others: Collection[str]) -> bool:
+        """Whether most of the lines name one of the `others`."""
+        if not others:
+            return False
+        names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(others)))})(?![\w-])")
+        counts = [(line.total(self.windows.incident), names.search(line.name) is not None) for line in lines]
+        return 2 * sum(count for count, points in counts if points) > sum(count for count, _ in counts)
+
 
 def read(recording: Recording) -> Written:
     """What the logs of a recording hold."""
     rows = pattern_counts(recording)
-    windows = arrange([row.window for row in rows], recording.alert.onset)
+    windows = arrange((row.window for row in rows), moment_of(recording))
     return Written(statements(rows) if windows.reference else {}, windows)
 
 
@@ -61,14 +80,13 @@ def pattern_counts(recording: Recording) -> list[PatternCount]:
     """Counts of lines by window: as recorded over all lines where there are such, else of the lines at hand."""
     if recording.patterns is not None:
         return list(recording.patterns)
-    onset = recording.alert.onset
-    start = onset if onset is not None else recording.window.start
+    onset = moment_of(recording)
     counts: Counter[tuple[str, str, str | None, str]] = Counter()
     for line in recording.logs_baseline or ():
         counts[BASELINE, line.service, line.level, line.message] += 1
     for line in recording.logs or ():
         if line.time is not None:
-            counts[place(line.time, start), line.service, line.level, line.message] += 1
+            counts[place(line.time, onset), line.service, line.level, line.message] += 1
     return [PatternCount(*key, count=count, traces_in_window=None) for key, count in counts.items()]
 
 
@@ -84,12 +102,20 @@ def statements(rows: Sequence[PatternCount]) -> dict[str, list[Statement]]:
     return found
 
 
+def _speaks_of_trouble(row: PatternCount) -> bool:
+    """Failure by level or wording; slowness in a warning (elsewhere "slow" may be a name or a figure's label)."""
+    if speaks_of_failure(row.pattern, row.level):
+        return True
+    return warns(row.level) and speaks_of_slowness(row.pattern)
+
+
 def _statement(rows: Sequence[PatternCount]) -> Statement:
     counts: Counter[str] = Counter()
     for row in rows:
         counts[row.window] += row.count
-    failure = any(speaks_of_failure(row.pattern, row.level) for row in rows)
-    return Statement(Counted(min(row.pattern for row in rows), counts), failure)
+    failure = any(_speaks_of_trouble(row) for row in rows)
+    usual = not failure and not any(warns(row.level) for row in rows)
+    return Statement(Counted(min(row.pattern for row in rows), counts), failure, usual)
 
 
 def lost_lines(lines: Sequence[Statement], operations: Sequence[Counted], windows: Windows) -> list[LostStep]:
@@ -98,14 +124,14 @@ def lost_lines(lines: Sequence[Statement], operations: Sequence[Counted], window
     Each is held against the other lines and the operations of the service that were as frequent: of those that
     it went together with, the one that leaves most open.
     """
-    usual_lines = [line.counted for line in lines if not line.failure]
+    usual_lines = [line.counted for line in lines if line.usual]
     work = [one for one in operations if not speaks_of_failure(one.name)]
     companions = Companions([*usual_lines, *work], windows)
     found = []
     for line in usual_lines:
         usual = line.total(windows.reference)
         anchors = companions.of(line, usual, math.floor(usual / AGREEMENT))
-        compared = (compare(line, anchor, windows) for anchor in anchors)
+        compared = (compare(line, anchor, windows, bound=companions.firm(anchor)) for anchor in anchors)
         held = [lost for lost in compared if lost is not None and _together(lost, windows)]
         if held:
             found.append(max(held, key=lambda lost: lost.order))
@@ -113,13 +139,15 @@ def lost_lines(lines: Sequence[Statement], operations: Sequence[Counted], window
 
 
 def _together(lost: LostStep, windows: Windows) -> bool:
-    """Whether the two went together in the minutes before the onset as well.
+    """Whether the two went together in the rest of the recording as well.
 
-    There the fault may already have begun, so that a line that is gone by now may already have been rarer.
+    In the last minutes before the onset the fault may already have begun, so that a line that is gone by now may
+    already have been rarer.
     """
-    for name in windows.before:
-        step, calls = lost.step.by_window.get(name, 0), lost.anchor.by_window.get(name, 0)
-        if step > calls + 1 or (not lost.loss.complete and step < AGREEMENT * calls - 1):
+    begun = windows.before if lost.loss.complete else ()
+    for names in (windows.earlier, windows.before):
+        step, calls = lost.step.total(names), lost.anchor.total(names)
+        if step > calls / AGREEMENT + 1 or (names is not begun and step < AGREEMENT * calls - 1):
             return False
     return True
 
@@ -138,14 +166,19 @@ def lost_steps(written: Written, seen: Traffic) -> list[Finding]:
 
 
 def new_failures(written: Written, topology: Sequence[Dependency] | None) -> list[Finding]:
-    """For each service, its lines of failure that the reference does not know; those of callers are victims'."""
+    """For each service, its lines of failure that the reference does not know.
+
+    They are a victim's where a callee writes such lines as well, or where most of them name a callee that writes
+    lines at all: it speaks for itself.
+    """
     found = {service: written.new_failures(service) for service in written.by_service}
     new = {service: lines for service, lines in found.items() if lines}
-    callees = callees_of(topology)
-    return [
-        _new_finding(service, lines, written.windows, victim=not callees.get(service, set()).isdisjoint(new))
-        for service, lines in new.items()
-    ]
+    findings = []
+    for service, lines in new.items():
+        heard = callees_of(topology).get(service, set()) & written.by_service.keys()
+        victim = not heard.isdisjoint(new) or written.mostly_name(lines, heard)
+        findings.append(_new_finding(service, lines, written.windows, victim=victim))
+    return findings
 
 
 def _lost_finding(service: str, lost: LostStep, new: Sequence[Counted], windows: Windows) -> Finding:
@@ -167,7 +200,7 @@ def _lost_finding(service: str, lost: LostStep, new: Sequence[Counted], windows:
     kind, instead = "exception", sum(line.total(windows.incident) for line in new)
     if new:
         loudest = _loudest(new, windows)
-        kind = "exception" if speaks_of_exception(loudest.name) else "errors"
+        kind = _kind(loudest)
         figures |= {"new_failures": loudest.total(windows.incident), "failure": _quote(loudest)}
         text += f"; new, {figures['new_failures']} times: {_quote(loudest)}"
     return Finding(
@@ -190,7 +223,7 @@ def _new_finding(service: str, new: Sequence[Counted], windows: Windows, *, vict
         detector="new_failures",
         signal="logs",
         service=service,
-        kind="exception" if speaks_of_exception(loudest.name) else "errors",
+        kind=_kind(loudest),
         # Counts of what usually never happens scatter by their root.
         size=math.sqrt(together),
         text=f"{service} writes {together} lines of failure that are new, {count} of them {_quote(loudest)}",
@@ -203,6 +236,12 @@ def _new_finding(service: str, new: Sequence[Counted], windows: Windows, *, vict
         },
         direction="victim" if victim else "cause",
     )
+
+
+def _kind(line: Counted) -> str:
+    if speaks_of_exception(line.name):
+        return "exception"
+    return "errors" if speaks_of_failure(line.name) or not speaks_of_slowness(line.name) else "latency"
 
 
 def _loudest(lines: Sequence[Counted], windows: Windows) -> Counted:

@@ -7,7 +7,7 @@ from opsleuth.analysis.failure_words import speaks_of_failure
 from opsleuth.analysis.records import Finding, SpanStat
 from opsleuth.analysis.spans import Key, Traffic
 from opsleuth.analysis.steps import Companions, Counted, LostStep, compare
-from opsleuth.analysis.windows import Windows, arrange
+from opsleuth.analysis.windows import Windows
 
 # Standard deviations from which a loss is worth a word (one in twenty by chance).
 LOST = 2.0
@@ -42,8 +42,12 @@ def lost_spans(
             continue
         above = parents.get((service, step.name))
         usual = step.total(windows.reference)
-        anchors = companions.of(step, usual, usual) if above is None else _only(above, by_name)
-        held = [lost for anchor in anchors if (lost := compare(step, anchor, windows)) is not None]
+        if above is None:
+            anchors = [(one, companions.firm(one)) for one in companions.of(step, usual, usual)]
+        else:
+            anchors = [(one, True) for one in _only(above, by_name)]
+        compared = (compare(step, anchor, windows, bound=bound) for anchor, bound in anchors)
+        held = [lost for lost in compared if lost is not None]
         if held:
             found.append(max(held, key=lambda lost: lost.order))
     return found
@@ -55,13 +59,14 @@ def _only(parents: frozenset[str | None], by_name: Mapping[str, Counted]) -> lis
     return [by_name[name] for name in parents if name is not None and name in by_name]
 
 
-def find(seen: Traffic, onset: float | None) -> list[Finding]:
+def find(seen: Traffic) -> list[Finding]:
     """For each service, the child span that is missing most."""
-    windows = arrange((stat.window for stat in seen.stats), onset)
     found = []
     for service, operations in counted_operations(seen.stats).items():
         lost = [
-            one for one in lost_spans(service, operations, windows, seen.parents) if one.loss.size >= LOST
+            one
+            for one in lost_spans(service, operations, seen.windows, seen.parents)
+            if one.loss.size >= LOST
         ]
         if lost:
             found.append(_finding(service, max(lost, key=lambda one: one.order), len(lost)))

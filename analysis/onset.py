@@ -12,6 +12,12 @@ NOTICEABLE = 3.0
 FLOOR_SHARE = 0.1
 
 
+def moment_of(recording: Recording) -> float:
+    """When the incident is held to begin: the alert's onset, else when it was sent, else the end of the window."""
+    known = [moment for moment in (recording.alert.onset, recording.alert.fired) if moment is not None]
+    return known[0] if known else recording.window.end
+
+
 def with_start(recording: Recording) -> Recording:
     """The same recording with `alert.onset` moved back to where the alerting metric left its usual level.
 

@@ -2,14 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opsleuth.analysis import edges
 from opsleuth.analysis.levels import DRIFT, Level, level
 from opsleuth.analysis.records import Finding, SpanStat
 from opsleuth.analysis.spans import Key, Traffic, strays
-from opsleuth.analysis.windows import Windows, arrange
+from opsleuth.analysis.windows import Windows
 
 # Standard deviations from which a slowdown is worth a word: the usual bound for an outlier.
 SLOWER = 3.0
@@ -26,50 +26,45 @@ class OwnTime:
     operation: str
     level: Level
     noise_ms: float
-    floor_ms: float
 
     @property
     def size(self) -> float:
-        """Excess in standard deviations; 0 where it is within what one call strays."""
-        if self.level.excess < self.noise_ms:
-            return 0.0
-        return self.level.size(self.floor_ms, self.noise_ms) * (DRIFTED if self.level.already else 1.0)
+        """Excess in standard deviations."""
+        return self.level.size(self.noise_ms) * (DRIFTED if self.level.already else 1.0)
 
 
-def compare(stats: Sequence[SpanStat], onset: float | None, floor_ms: float) -> list[OwnTime]:
+def compare(seen: Traffic) -> list[OwnTime]:
     """Every operation that was measured both in the reference and in the incident."""
-    windows = arrange((stat.window for stat in stats), onset)
     rows: dict[Key, dict[str, SpanStat]] = defaultdict(dict)
-    for stat in stats:
+    for stat in seen.stats:
         if stat.self_ms_p50 is not None and stat.count > 0:
             rows[stat.service, stat.operation][stat.window] = stat
-    found = (_own_time(key, by_window, windows, floor_ms) for key, by_window in sorted(rows.items()))
+    found = (_own_time(key, by_window, seen.windows) for key, by_window in sorted(rows.items()))
     return [own for own in found if own is not None]
 
 
-def _own_time(key: Key, rows: Mapping[str, SpanStat], windows: Windows, floor_ms: float) -> OwnTime | None:
+def _own_time(key: Key, rows: Mapping[str, SpanStat], windows: Windows) -> OwnTime | None:
     found = level({name: (row.self_ms_p50 or 0.0, row.count) for name, row in rows.items()}, windows)
     if found is None:
         return None
     noise = max(strays(rows[name]) for name in windows.reference if name in rows)
-    return OwnTime(*key, found, noise, floor_ms)
+    return OwnTime(*key, found, noise)
 
 
-def find(seen: Traffic, onset: float | None) -> list[Finding]:
+def find(seen: Traffic) -> list[Finding]:
     """For each service, the operation whose own time grew most.
 
     The client's side of a call is left out: its own time is the way to the other service and back.
     """
-    gaps = edges.compare(seen, onset)
-    worst: dict[str, OwnTime] = {}
-    for own in compare(seen.stats, onset, seen.floor_ms):
-        if own.size < SLOWER or (own.service, own.operation) in seen.ways:
+    gaps = edges.compare(seen)
+    worst: dict[str, tuple[float, OwnTime]] = {}
+    for own in compare(seen):
+        size = own.size * seen.felt(own.level)
+        if size < max(SLOWER, worst.get(own.service, (0.0,))[0]):
             continue
-        if any(_is_way(own, gap) for gap in gaps):
-            continue
-        if own.service not in worst or own.size > worst[own.service].size:
-            worst[own.service] = own
-    return [_finding(own) for own in worst.values()]
+        if (own.service, own.operation) not in seen.ways and not any(_is_way(own, gap) for gap in gaps):
+            worst[own.service] = size, own
+    return [_finding(own, size) for size, own in worst.values()]
 
 
 def _is_way(own: OwnTime, gap: edges.Gap) -> bool:
@@ -78,17 +73,17 @@ def _is_way(own: OwnTime, gap: edges.Gap) -> bool:
         gap.slower
         and own.service == gap.caller
         and math.isclose(own.level.excess, gap.level.excess, rel_tol=DRIFT)
-        and abs(own.level.usual - gap.level.usual) <= max(gap.floor_ms, DRIFT * gap.level.usual)
+        and abs(own.level.usual - gap.level.usual) <= gap.level.drift
     )
 
 
-def _finding(own: OwnTime) -> Finding:
+def _finding(own: OwnTime, size: float) -> Finding:
     return Finding(
         detector="span_time",
         signal="traces",
         service=own.service,
         kind="latency",
-        size=own.size,
+        size=size,
         text=(
             f"{own.operation} of {own.service} takes {own.level.now:.1f} ms by itself, callees left out, "
             f"usually {own.level.usual:.1f} ms ({own.level.calls} calls)"

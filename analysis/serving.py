@@ -7,7 +7,6 @@ from dataclasses import replace
 from opsleuth.analysis import edges, logdiff, losses, operations, span_status
 from opsleuth.analysis.records import Finding, Recording
 from opsleuth.analysis.spans import Traffic, traffic
-from opsleuth.analysis.windows import arrange
 
 # Share of the usual calls under which a callee is no longer asked as it was.
 ASKED = 0.5
@@ -22,25 +21,24 @@ def find(recording: Recording) -> list[Finding]:
     and log lines against what they belong to, `span_status` failed spans, `new_failures` lines of failure that
     the reference does not know.
     """
-    seen, written, onset = traffic(recording), logdiff.read(recording), recording.alert.onset
-    lost = losses.find(seen, onset) + logdiff.lost_steps(written, seen)
-    found = [*edges.find(seen, onset), *operations.find(seen, onset), *span_status.find(seen)]
-    found += passed_on(lost, asked(seen, onset)) + logdiff.new_failures(written, recording.topology)
+    seen, written = traffic(recording), logdiff.read(recording)
+    lost = losses.find(seen) + logdiff.lost_steps(written, seen)
+    found = [*edges.find(seen), *operations.find(seen), *span_status.find(seen)]
+    found += passed_on(lost, asked(seen)) + logdiff.new_failures(written, recording.topology)
     return sorted(found, key=lambda f: (f.detector, -f.size, f.service, f.kind, f.text))
 
 
-def asked(seen: Traffic, onset: float | None) -> dict[tuple[str, str], float]:
+def asked(seen: Traffic) -> dict[tuple[str, str], float]:
     """Calls per trace of each pair of services now, as a share of the usual."""
-    windows = arrange((edge.window for edge in seen.edges), onset)
     traces = {stat.window: stat.traces_in_window or 1 for stat in seen.stats}
     rates: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for edge in seen.edges:
         rates[edge.caller, edge.callee][edge.window] = edge.count / traces.get(edge.window, 1)
     shares = {}
     for pair, rate in rates.items():
-        usual = _mean(rate, windows.reference)
+        usual = _mean(rate, seen.windows.reference)
         if usual > 0:
-            shares[pair] = _mean(rate, windows.incident) / usual
+            shares[pair] = _mean(rate, seen.windows.incident) / usual
     return shares
 
 

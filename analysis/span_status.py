@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opsleuth.analysis.records import Finding
-from opsleuth.analysis.spans import Family, Traffic
+from opsleuth.analysis.spans import Members, Traffic
 from opsleuth.analysis.steps import Tally, gain
-from opsleuth.analysis.windows import BASELINE, INCIDENT
+from opsleuth.analysis.windows import Windows, arrange
 
 # Standard deviations from which more failures are worth a word.
 MORE = 2.0
@@ -33,7 +33,7 @@ class Failures:
     worst: str
 
 
-def failures(members: Iterable[tuple[Family, str]]) -> dict[str, Failures]:
+def failures(members: Members, windows: Windows) -> dict[str, Failures]:
     """Counts by service. `worst` is the operation that fails most often by itself in the incident."""
     spans: dict[str, Counter[str]] = {}
     own: dict[str, Counter[str]] = {}
@@ -43,7 +43,7 @@ def failures(members: Iterable[tuple[Family, str]]) -> dict[str, Failures]:
         spans.setdefault(service, Counter())[window] += 1
         if failed(member.span.status) and not any(failed(child.status) for child in member.children):
             own.setdefault(service, Counter())[window] += 1
-            operations.setdefault(service, Counter())[member.span.operation] += window == INCIDENT
+            operations.setdefault(service, Counter())[member.span.operation] += window in windows.incident
     return {
         service: Failures(
             spans[service], counts, max(operations[service], key=lambda o: (operations[service][o], o))
@@ -54,14 +54,19 @@ def failures(members: Iterable[tuple[Family, str]]) -> dict[str, Failures]:
 
 def find(seen: Traffic) -> list[Finding]:
     """Services at which more spans fail by themselves than usual."""
+    windows = arrange((window for _, window in seen.members), seen.onset)
     found = []
-    for service, counts in failures(seen.members).items():
-        usual = Tally(counts.own.get(BASELINE, 0), counts.spans.get(BASELINE, 0))
-        now = Tally(counts.own.get(INCIDENT, 0), counts.spans.get(INCIDENT, 0))
+    for service, counts in failures(seen.members, windows).items():
+        usual = _tally(counts, (*windows.reference, *windows.earlier))
+        now = _tally(counts, windows.incident)
         size = gain(usual, now)
         if size >= MORE:
             found.append(_finding(service, counts.worst, usual, now, size))
     return found
+
+
+def _tally(counts: Failures, windows: Sequence[str]) -> Tally:
+    return Tally(sum(counts.own.get(w, 0) for w in windows), sum(counts.spans.get(w, 0) for w in windows))
 
 
 def _finding(service: str, worst: str, usual: Tally, now: Tally, size: float) -> Finding:

@@ -2,15 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, median
 
+from opsleuth.analysis.levels import Level
+from opsleuth.analysis.onset import moment_of
 from opsleuth.analysis.records import EdgeLatency, Recording, SpanStat, TraceSpan
-from opsleuth.analysis.windows import BASELINE, arrange, place
+from opsleuth.analysis.windows import BASELINE, Windows, arrange, place
 
-# Milliseconds that a call in one data centre varies by itself, and the share of a whole request that somebody
-# who waits for it would notice.
-FLOOR_MS = 1.0
+# Share of a whole request that somebody who waits for it would notice.
 NOTICED = 0.05
 
 Key = tuple[str, str]
@@ -101,26 +101,43 @@ def gaps(members: Sequence[Family], window_of: WindowOf) -> list[EdgeLatency]:
     ]
 
 
+# Spans with their relatives, and the window of each.
+Members = Sequence[tuple[Family, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Sums over the spans of a recording.
+    """Sums over the spans of a recording, and the windows that they are compared in.
 
     `parents` holds, for each (service, operation), the operations of the same service that it was seen under
-    (None: called from outside). `ways` are operations that wait for another service's span, with that service. `request_ms` is what a request usually takes, all own times of a trace together (0 if unknown). `members` are the spans
-    themselves with the window of each.
+    (None: called from outside). `ways` are operations that wait for another service's span, with that service.
+    `members` are the spans themselves, each with its window; the incident begins at `onset`.
     """
 
     stats: Sequence[SpanStat]
     edges: Sequence[EdgeLatency]
-    parents: Mapping[Key, frozenset[str | None]]
-    ways: Mapping[Key, str]
-    request_ms: float
-    members: Sequence[tuple[Family, str]]
+    windows: Windows
+    parents: Mapping[Key, frozenset[str | None]] = field(default_factory=dict)
+    ways: Mapping[Key, str] = field(default_factory=dict)
+    members: Members = ()
+    onset: float = 0.0
 
-    @property
-    def floor_ms(self) -> float:
-        """Milliseconds a call must gain before anybody who waits for the request would notice."""
-        return max(FLOOR_MS, NOTICED * self.request_ms)
+    def felt(self, level: Level) -> float:
+        """How much of an excess per call those who wait for a whole request would notice: from 0 to 1, all of it.
+
+        1 where the rows do not tell how many calls and how much time a request takes.
+        """
+        usual, now = self._traces(self.windows.reference), self._traces(self.windows.incident)
+        if not usual or not now:
+            return 1.0
+        rows = (stat for stat in self.stats if stat.window in self.windows.reference)
+        request_ms = sum((stat.self_ms_p50 or 0.0) * stat.count for stat in rows) / usual
+        extra_ms = level.excess * level.calls / now
+        return min(1.0, max(0.0, extra_ms) / max(NOTICED * request_ms, 1e-9))
+
+    def _traces(self, windows: Sequence[str]) -> int:
+        traces = {stat.window: stat.traces_in_window or 0 for stat in self.stats if stat.window in windows}
+        return sum(traces.values())
 
 
 def strays(stat: SpanStat) -> float:
@@ -130,49 +147,43 @@ def strays(stat: SpanStat) -> float:
     return abs(stat.self_ms_mean - stat.self_ms_p50)
 
 
-def request_ms(stats: Sequence[SpanStat], onset: float | None) -> float:
-    """Own time of all operations per trace in the reference, milliseconds; 0 where the rows do not tell."""
-    usual = arrange((stat.window for stat in stats), onset).reference
-    rows = [stat for stat in stats if stat.window in usual and stat.traces_in_window]
-    traces = {stat.window: stat.traces_in_window or 0 for stat in rows}
-    spent = sum((stat.self_ms_p50 or 0.0) * stat.count for stat in rows)
-    return spent / sum(traces.values()) if traces else 0.0
+def _members(recording: Recording, onset: float) -> Members:
+    """The spans themselves with their relatives, each with its window."""
+    usual = ((member, BASELINE) for member in families(recording.spans_baseline or ()))
+    current = ((member, place(member.span.start, onset)) for member in families(recording.spans or ()))
+    return [*usual, *current]
 
 
 def traffic(recording: Recording) -> Traffic:
     """Sums as recorded over all traces where there are such, else over the spans at hand."""
-    members = _members(recording)
-    own = [member for member, _ in members]
-    windows = {(member.span.trace_id, member.span.span_id): window for member, window in members}
+    onset = moment_of(recording)
+    seen = _members(recording, onset)
+    own = [member for member, _ in seen]
+    names = {(member.span.trace_id, member.span.span_id): window for member, window in seen}
 
     def window_of(span: TraceSpan) -> str:
-        return windows[span.trace_id, span.span_id]
+        return names[span.trace_id, span.span_id]
 
     stats = recording.span_stats if recording.span_stats is not None else sum_up(own, window_of)
     edges = recording.edges if recording.edges is not None else gaps(own, window_of)
+    windows = arrange([*(stat.window for stat in stats), *(edge.window for edge in edges)], onset)
+    return Traffic(stats, edges, windows, _parents(own), _ways(own), seen, onset)
+
+
+def _parents(seen: Iterable[Family]) -> dict[Key, frozenset[str | None]]:
     parents: dict[Key, set[str | None]] = defaultdict(set)
-    ways: dict[Key, str] = {}
-    for member in own:
+    for member in seen:
         span, parent = member.span, member.parent
         inside = parent is not None and parent.service == span.service
         parents[span.service, span.operation].add(parent.operation if parent and inside else None)
-        if member.only_remote_child is not None:
-            ways[span.service, span.operation] = member.only_remote_child.service
-    return Traffic(
-        stats,
-        edges,
-        {key: frozenset(names) for key, names in parents.items()},
-        ways,
-        request_ms(stats, recording.alert.onset),
-        members,
-    )
+    return {key: frozenset(names) for key, names in parents.items()}
 
 
-def _members(recording: Recording) -> list[tuple[Family, str]]:
-    onset = recording.alert.onset
-    start = onset if onset is not None else recording.window.start
-    usual = families(recording.spans_baseline or ())
-    current = families(recording.spans or ())
-    return [(member, BASELINE) for member in usual] + [
-        (member, place(member.span.start, start)) for member in current
-    ]
+def _ways(seen: Iterable[Family]) -> dict[Key, str]:
+    """In order of the services' names, so that one operation that calls two is the same one always."""
+    found = {
+        (member.span.service, member.span.operation, child.service)
+        for member in seen
+        if (child := member.only_remote_child) is not None
+    }
+    return {(service, operation): callee for service, operation, callee in sorted(found)}

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from opsleuth.analysis.windows import Windows, start_of
+from opsleuth.analysis.windows import Windows
 
 # Share of the expected steps below which a step counts as gone and not merely as rarer.
 GONE = 0.1
@@ -18,6 +18,8 @@ GONE = 0.1
 ENOUGH = 3
 # How many anchors that are as frequent as a step are tried. More agree only by chance.
 TRIES = 20
+# How many that were equally frequent, and still are, make a flow of work.
+FLOW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,14 @@ class LostStep:
         return self.loss.size, self.step.name, self.anchor.name
 
 
-def compare(step: Counted, anchor: Counted, windows: Windows) -> LostStep | None:
-    """What is missing of a step now, if it followed the anchor as usual; None where nothing is."""
+def compare(step: Counted, anchor: Counted, windows: Windows, *, bound: bool) -> LostStep | None:
+    """What is missing of a step now, if it followed the anchor as usual; None where nothing is.
+
+    `bound` tells that the one is known to belong to the other, and not only to have been as frequent.
+    """
     usual = Tally(step.total(windows.reference), anchor.total(windows.reference))
     now = Tally(step.total(windows.incident), anchor.total(windows.incident))
-    lost = loss(usual, now)
+    lost = loss(usual, now, bound=bound)
     if lost is None or usual.step < ENOUGH:
         return None
     half = (usual.step / usual.anchor + now.step / now.anchor) / 2
@@ -85,7 +90,7 @@ def compare(step: Counted, anchor: Counted, windows: Windows) -> LostStep | None
         if step.by_window.get(name, 0) < half * anchor.by_window.get(name, 0)
     )
     first = next(rare, None)
-    return LostStep(step, anchor, usual, now, lost, start_of(first) if first is not None else None)
+    return LostStep(step, anchor, usual, now, lost, None if first is None else windows.starts.get(first))
 
 
 class Companions:
@@ -93,9 +98,16 @@ class Companions:
 
     def __init__(self, counted: Iterable[Counted], windows: Windows) -> None:
         """Of those that are equally frequent, what happens most often now comes first: it leaves most open."""
+        self._windows = windows
         self._by_count: dict[int, list[Counted]] = defaultdict(list)
         for one in sorted(counted, key=lambda one: (-one.total(windows.incident), one.name)):
             self._by_count[one.total(windows.reference)].append(one)
+
+    def firm(self, anchor: Counted) -> bool:
+        """Whether the anchor moves in step with two others at least: what is so frequent here is one flow of work."""
+        usual, now = anchor.total(self._windows.reference), anchor.total(self._windows.incident)
+        alike = (one.total(self._windows.incident) == now for one in self._by_count.get(usual, ()))
+        return sum(alike) >= FLOW
 
     def of(self, step: Counted, least: int, most: int) -> Iterator[Counted]:
         """Others that happen from `least` to `most` times in the reference, a few of each frequency."""
@@ -105,15 +117,20 @@ class Companions:
                     yield one
 
 
-def loss(usual: Tally, now: Tally) -> Loss | None:
-    """What is missing now if steps followed their anchor as usual; None where nothing is."""
+def loss(usual: Tally, now: Tally, *, bound: bool = True) -> Loss | None:
+    """What is missing now if steps followed their anchor as usual; None where nothing is.
+
+    Of steps and anchors that are not known to be bound, only so much counts as two independent rates would not
+    move apart by chance.
+    """
     if usual.anchor <= 0 or usual.step <= 0 or now.anchor <= 0:
         return None
     expected = now.anchor * usual.step / usual.anchor
     missing = expected - now.step
     if missing <= 0:
         return None
-    return Loss(expected, missing, math.sqrt(max(0.0, _likelihood_ratio(usual, now))))
+    gained = _likelihood_ratio(usual, now) if bound else _independent(usual, now)
+    return Loss(expected, missing, math.sqrt(max(0.0, gained)))
 
 
 def gain(usual: Tally, now: Tally) -> float:
@@ -135,6 +152,17 @@ def _likelihood_ratio(usual: Tally, now: Tally) -> float:
     together = (usual.step + now.step) / (usual.anchor + now.anchor)
     gained = sum(t.step * math.log(t.step / (together * t.anchor)) for t in (usual, now) if t.step > 0)
     return 2 * gained / max(1.0, usual.step / usual.anchor)
+
+
+def _independent(usual: Tally, now: Tally) -> float:
+    """Twice the log-likelihood gained by two changes of rate instead of one (G of the two by two table)."""
+    whole = usual.step + usual.anchor + now.step + now.anchor
+    gained = 0.0
+    for tally in (usual, now):
+        column = tally.step + tally.anchor
+        for seen, row in ((tally.step, usual.step + now.step), (tally.anchor, usual.anchor + now.anchor)):
+            gained += seen * math.log(seen * whole / (row * column)) if seen > 0 else 0.0
+    return 2 * gained
 
 
 def _binomial(tally: Tally, pooled_with: Tally | None = None) -> float:

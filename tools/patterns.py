@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from opsleuth.analysis import logdiff
+from opsleuth.analysis.onset import moment_of
 from opsleuth.analysis.records import Finding, PatternCount, Recording
 from opsleuth.analysis.windows import INCIDENT, Windows, arrange
 from opsleuth.tools.arguments import Service
@@ -60,7 +61,7 @@ def _compare(
     rows: list[PatternCount],
     findings: list[Finding],
 ) -> ToolResult:
-    windows = arrange((row.window for row in rows), recording.alert.onset)
+    windows = arrange((row.window for row in rows), moment_of(recording))
     found = logdiff.statements(rows)
     services = [arguments.service] if arguments.service else list(found)
     patterns = [_pattern(service, s, windows) for service in services for s in found.get(service, ())]

@@ -10,7 +10,7 @@ from pydantic import Field
 from opsleuth.analysis.levels import Level, level
 from opsleuth.analysis.records import Finding, Recording
 from opsleuth.analysis.spans import Traffic, traffic
-from opsleuth.analysis.windows import arrange
+from opsleuth.analysis.windows import Windows
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.arguments import Service, zulu
 from opsleuth.tools.reading import (
@@ -51,9 +51,9 @@ def _services(recording: Recording) -> set[str]:
 def _compare(
     arguments: TracesCompare, context: ToolContext, recording: Recording, findings: list[Finding]
 ) -> ToolResult:
-    seen, onset, asked = traffic(recording), recording.alert.onset, arguments.service
-    own = [o for o in _operations(seen, onset) if asked in (None, o.first)]
-    ways = [w for w in _ways(seen, onset) if asked in (None, w.first, w.second)]
+    seen, asked = traffic(recording), arguments.service
+    own = [o for o in _operations(seen) if asked in (None, o.first)]
+    ways = [w for w in _ways(seen) if asked in (None, w.first, w.second)]
     record = {
         "service": asked,
         "window": span_record(recording.window),
@@ -84,24 +84,23 @@ class _Compared(NamedTuple):
     level: Level
 
 
-def _operations(seen: Traffic, onset: float | None) -> list[_Compared]:
+def _operations(seen: Traffic) -> list[_Compared]:
     rows = ((s.service, s.operation, s.window, s.self_ms_p50, s.count) for s in seen.stats)
-    return _slowest_first(rows, onset)
+    return _slowest_first(rows, seen.windows)
 
 
-def _ways(seen: Traffic, onset: float | None) -> list[_Compared]:
+def _ways(seen: Traffic) -> list[_Compared]:
     rows = ((e.caller, e.callee, e.window, e.network_gap_ms_p50, e.count) for e in seen.edges)
-    return _slowest_first(rows, onset)
+    return _slowest_first(rows, seen.windows)
 
 
 def _slowest_first(
-    rows: Iterable[tuple[str, str, str, float | None, int]], onset: float | None
+    rows: Iterable[tuple[str, str, str, float | None, int]], windows: Windows
 ) -> list[_Compared]:
     points: dict[tuple[str, str], dict[str, tuple[float, int]]] = defaultdict(dict)
     for first, second, window, ms, count in rows:
         if ms is not None and count > 0:
             points[first, second][window] = (ms, count)
-    windows = arrange({name for by_window in points.values() for name in by_window}, onset)
     levels = ((pair, level(by_window, windows)) for pair, by_window in points.items())
     found = [_Compared(*pair, measured) for pair, measured in levels if measured is not None]
     return sorted(found, key=lambda c: (-c.level.excess, c.first, c.second))

@@ -7,22 +7,28 @@ import pytest
 from opsleuth.analysis.edges import compare, find
 from opsleuth.analysis.records import EdgeLatency, SpanStat
 from opsleuth.analysis.spans import Traffic
-from opsleuth.analysis.windows import BASELINE, INCIDENT
+from opsleuth.analysis.windows import BASELINE, arrange
 
-ONSET = 0.0
+NOW = "+0 min"
+WINDOWS = arrange([BASELINE, NOW], 0.0)
 
 
 def traffic(
-    now: Mapping[tuple[str, str], float], *, calls: int = 50, stats: Sequence[SpanStat] = ()
+    now: Mapping[tuple[str, str], float],
+    *,
+    calls: int = 50,
+    own_ms: float = 100.0,
+    stats: Sequence[SpanStat] = (),
 ) -> Traffic:
     """Pairs with their gap now, in ms; usually each has 4."""
     edges = [EdgeLatency(BASELINE, *pair, calls, 4.0) for pair in now]
-    edges += [EdgeLatency(INCIDENT, *pair, calls, gap) for pair, gap in now.items()]
-    return Traffic(stats, edges, {}, {("a", "ask"): "b"}, request_ms=100.0, members=())
+    edges += [EdgeLatency(NOW, *pair, calls, gap) for pair, gap in now.items()]
+    work = [SpanStat(window, "a", "page", 50, 50, 100, own_ms, own_ms, 0) for window in (BASELINE, NOW)]
+    return Traffic([*work, *stats], edges, WINDOWS, ways={("a", "ask"): "b"})
 
 
 def blamed(seen: Traffic) -> dict[str, str]:
-    return {finding.service: finding.kind for finding in find(seen, ONSET)}
+    return {finding.service: finding.kind for finding in find(seen)}
 
 
 def test_a_service_that_all_reach_slowly_has_a_slow_network() -> None:
@@ -41,7 +47,7 @@ def test_a_caller_that_reaches_several_slowly_is_the_slow_one() -> None:
 
 def test_one_very_slow_callee_is_not_taken_for_a_slow_caller() -> None:
     assert blamed(traffic({("a", "b"): 2000, ("a", "c"): 25})) == {"b": "network_delay", "c": "network_delay"}
-    found = find(traffic({("a", "b"): 2000, ("a", "c"): 25}), ONSET)
+    found = find(traffic({("a", "b"): 2000, ("a", "c"): 25}))
     sizes = {finding.service: finding.size for finding in found}
     assert sizes["b"] > 50 * sizes["c"]
 
@@ -52,12 +58,33 @@ def test_a_service_slow_on_both_sides_is_no_case_for_the_network_alone() -> None
     }
 
 
-def test_less_than_anybody_would_notice_is_nothing() -> None:
-    assert blamed(traffic({("a", "b"): 14})) == {}
+def test_what_nobody_notices_in_a_whole_request_speaks_low() -> None:
+    short, long = (find(traffic({("a", "b"): 60}, own_ms=own))[0].size for own in (100, 5000))
+    assert long < short / 3
+
+
+def test_what_drifts_anyway_is_nothing() -> None:
+    assert blamed(traffic({("a", "b"): 6})) == {}
+    assert blamed(traffic({("a", "b"): 2})) == {}
+
+
+def test_a_pair_that_was_steady_for_long_may_drift_less() -> None:
+    minutes = [f"{minute:+d} min" for minute in range(-30, 10)]
+    windows = arrange([BASELINE, *minutes], 0.0)
+
+    def seen(gaps: Mapping[int, float]) -> Traffic:
+        rows = [EdgeLatency(BASELINE, "a", "b", 50, 20.0)]
+        rows += [EdgeLatency(f"{m:+d} min", "a", "b", 50, gaps.get(m, 29.0)) for m in range(-30, 10)]
+        return Traffic((), rows, windows)
+
+    steady = {m: 20.0 + m % 2 for m in range(-30, 0)}
+    restless = {m: 20.0 + 12 * (m % 3) for m in range(-30, 0)}
+    assert blamed(seen(steady)) == {"b": "network_delay"}
+    assert blamed(seen(restless)) == {}
 
 
 def test_a_single_slow_call_speaks_half_as_loud() -> None:
-    one, many = (find(traffic({("a", "b"): 300}, calls=calls), ONSET)[0].size for calls in (1, 10_000))
+    one, many = (find(traffic({("a", "b"): 300}, calls=calls))[0].size for calls in (1, 10_000))
     assert one == pytest.approx(many / 2, rel=0.01)
 
 
@@ -68,15 +95,14 @@ def test_a_way_that_strays_by_nature_must_stray_further() -> None:
 
 
 def test_a_pair_without_a_usual_level_is_not_compared() -> None:
-    seen = Traffic((), [EdgeLatency(INCIDENT, "a", "b", 5, 900.0)], {}, {}, 100.0, ())
-    assert compare(seen, ONSET) == []
+    assert compare(Traffic((), [EdgeLatency(NOW, "a", "b", 5, 900.0)], WINDOWS)) == []
 
 
 def test_missing_medians_and_empty_pairs_are_left_out() -> None:
-    edges = [EdgeLatency(w, "a", "b", n, g) for w in (BASELINE, INCIDENT) for n, g in ((0, 9.0), (5, None))]
-    assert compare(Traffic((), edges, {}, {}, 100.0, ()), ONSET) == []
+    edges = [EdgeLatency(w, "a", "b", n, g) for w in (BASELINE, NOW) for n, g in ((0, 9.0), (5, None))]
+    assert compare(Traffic((), edges, WINDOWS)) == []
 
 
 def test_a_server_that_outlives_its_answer_leaves_no_time_to_win_back() -> None:
-    edges = [EdgeLatency(BASELINE, "a", "b", 9, -50.0), EdgeLatency(INCIDENT, "a", "b", 9, 2.0)]
-    assert find(Traffic((), edges, {}, {}, 100.0, ()), ONSET) == []
+    edges = [EdgeLatency(BASELINE, "a", "b", 9, -50.0), EdgeLatency(NOW, "a", "b", 9, 2.0)]
+    assert find(Traffic((), edges, WINDOWS)) == []

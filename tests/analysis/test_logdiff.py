@@ -91,6 +91,29 @@ def test_new_failures_of_a_caller_are_a_victims() -> None:
     assert found == {"a": "victim", "b": "cause"}
 
 
+def test_failures_that_name_a_callee_which_speaks_for_itself_are_a_victims() -> None:
+    rows = {
+        ("a", "WARN", "call to b failed"): (0, 0, 9),
+        ("a", "INFO", "x"): (9, 9, 9),
+        ("b", "INFO", "y"): (9, 9, 9),
+    }
+    data = recording(rows, topology=[Dependency("a", "b")])
+    assert [f.direction for f in new_failures(read(data), data.topology)] == ["victim"]
+    silent = recording({key: n for key, n in rows.items() if key[0] == "a"}, topology=[Dependency("a", "b")])
+    assert [f.direction for f in new_failures(read(silent), silent.topology)] == ["cause"]
+
+
+def test_warnings_count_where_they_tell_of_failure_or_slowness() -> None:
+    rows = {
+        ("a", "INFO", "x"): (9, 9, 9),
+        ("a", "WARN", "slow request"): (0, 0, 5),
+        ("b", "WARN", "queue is half full"): (0, 0, 5),
+        ("c", "INFO", "slow lane opened"): (0, 0, 5),
+    }
+    data = recording(rows)
+    assert [(f.service, f.kind) for f in new_failures(read(data), None)] == [("a", "latency")]
+
+
 def test_failures_as_usual_are_not_new() -> None:
     data = recording({("a", "ERROR", "as always"): (9, 9, 90)})
     assert new_failures(read(data), None) == []

@@ -2,16 +2,17 @@
 
 from opsleuth.analysis.losses import lost_spans
 from opsleuth.analysis.steps import Counted
-from opsleuth.analysis.windows import BASELINE, INCIDENT, Windows
+from opsleuth.analysis.windows import BASELINE, arrange
 
-WINDOWS = Windows((BASELINE,), (), (INCIDENT,))
+NOW = "+0 min"
+WINDOWS = arrange([BASELINE, NOW], 0.0)
 UNDER_PAGE = {("a", "charge"): frozenset({"page"}), ("a", "page"): frozenset({None})}
 
 
 def lost(
     counts: dict[str, tuple[int, int]], parents: dict[tuple[str, str], frozenset[str | None]]
 ) -> dict[str, str]:
-    operations = [Counted(name, {BASELINE: usual, INCIDENT: now}) for name, (usual, now) in counts.items()]
+    operations = [Counted(name, {BASELINE: usual, NOW: now}) for name, (usual, now) in counts.items()]
     return {one.step.name: one.anchor.name for one in lost_spans("a", operations, WINDOWS, parents)}
 
 
@@ -29,6 +30,17 @@ def test_what_is_called_from_outside_depends_on_nobody_here() -> None:
 
 def test_where_no_parent_was_seen_the_equally_frequent_is_the_anchor() -> None:
     assert lost({"page": (40, 30), "charge": (40, 0), "other": (7, 0)}, {}) == {"charge": "page"}
+
+
+def test_a_chance_equal_is_a_weaker_anchor_than_a_whole_flow() -> None:
+    def size(counts: dict[str, tuple[int, int]]) -> float:
+        operations = [Counted(name, {BASELINE: usual, NOW: now}) for name, (usual, now) in counts.items()]
+        return max(
+            one.loss.size for one in lost_spans("a", operations, WINDOWS, {}) if one.step.name == "charge"
+        )
+
+    chance = {"page": (18, 18), "charge": (18, 13)}
+    assert size({**chance, "cart": (18, 18), "quote": (18, 18)}) > 2 * size(chance)
 
 
 def test_an_error_handler_that_is_no_longer_needed_is_not_missed() -> None:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from opsleuth.analysis.operations import find
 from opsleuth.analysis.records import SpanStat
 from opsleuth.analysis.spans import Traffic
-from opsleuth.analysis.windows import BASELINE, BEFORE, INCIDENT
+from opsleuth.analysis.windows import BASELINE, arrange
+
+BEFORE, NOW = "-2 min", "+0 min"
 
 
 def stat(
@@ -15,42 +17,44 @@ def stat(
 
 
 def sizes(stats: Sequence[SpanStat], ways: dict[tuple[str, str], str] | None = None) -> dict[str, float]:
-    seen = Traffic(stats, (), {}, ways or {}, request_ms=100.0, members=())
-    return {finding.service: finding.size for finding in find(seen, None)}
+    seen = Traffic(stats, (), arrange((row.window for row in stats), 0.0), ways=ways or {})
+    return {finding.service: finding.size for finding in find(seen)}
 
 
 def test_an_operation_that_takes_longer_is_found() -> None:
-    assert sizes([stat(BASELINE, 5), stat(INCIDENT, 200)]).keys() == {"a"}
+    assert sizes([stat(BASELINE, 5), stat(NOW, 200)]).keys() == {"a"}
 
 
 def test_a_constant_one_and_a_faster_one_are_not() -> None:
-    assert sizes([stat(BASELINE, 50), stat(INCIDENT, 50)]) == {}
-    assert sizes([stat(BASELINE, 50), stat(INCIDENT, 5)]) == {}
+    assert sizes([stat(BASELINE, 50), stat(NOW, 50)]) == {}
+    assert sizes([stat(BASELINE, 50), stat(NOW, 5)]) == {}
 
 
 def test_a_share_of_itself_is_drift() -> None:
-    assert sizes([stat(BASELINE, 500), stat(INCIDENT, 700)]) == {}
+    assert sizes([stat(BASELINE, 500), stat(NOW, 700)]) == {}
 
 
-def test_less_than_anybody_would_notice_is_nothing() -> None:
-    assert sizes([stat(BASELINE, 0.05), stat(INCIDENT, 3)]) == {}
+def test_what_nobody_notices_in_a_whole_request_is_nothing() -> None:
+    others = [stat(BASELINE, 500, service="b"), stat(NOW, 500, service="b")]
+    assert sizes([stat(BASELINE, 0.05), stat(NOW, 5)]).keys() == {"a"}
+    assert sizes([stat(BASELINE, 0.05), stat(NOW, 5), *others]) == {}
 
 
 def test_what_strays_by_nature_must_stray_further() -> None:
-    assert sizes([stat(BASELINE, 10, mean=80), stat(INCIDENT, 70)]) == {}
+    assert sizes([stat(BASELINE, 10, mean=80), stat(NOW, 70)]) == {}
 
 
 def test_what_was_so_before_the_onset_counts_less() -> None:
-    fresh = sizes([stat(BASELINE, 5), stat(BEFORE, 5), stat(INCIDENT, 300)])["a"]
-    drifted = sizes([stat(BASELINE, 5), stat(BEFORE, 300), stat(INCIDENT, 300)])["a"]
+    fresh = sizes([stat(BASELINE, 5), stat(BEFORE, 5), stat(NOW, 300)])["a"]
+    drifted = sizes([stat(BASELINE, 5), stat(BEFORE, 300), stat(NOW, 300)])["a"]
     assert drifted < fresh / 2
 
 
 def test_the_way_to_another_service_is_not_own_time() -> None:
-    assert sizes([stat(BASELINE, 5), stat(INCIDENT, 200)], {("a", "work"): "b"}) == {}
+    assert sizes([stat(BASELINE, 5), stat(NOW, 200)], {("a", "work"): "b"}) == {}
 
 
 def test_an_operation_seen_on_one_side_only_is_not_compared() -> None:
     assert sizes([stat(BASELINE, 5)]) == {}
-    assert sizes([stat(INCIDENT, 500)]) == {}
-    assert sizes([stat(BASELINE, 5, calls=0), stat(INCIDENT, 500)]) == {}
+    assert sizes([stat(NOW, 500)]) == {}
+    assert sizes([stat(BASELINE, 5, calls=0), stat(NOW, 500)]) == {}

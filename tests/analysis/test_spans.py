@@ -82,7 +82,8 @@ def test_statuses_that_are_no_failure_of_the_server(status: str | None) -> None:
     ("text", "level", "failure", "exception"),
     [
         ("all fine", "INFO", False, False),
-        ("all fine", "WARN", True, False),
+        ("all fine", "WARN", False, False),
+        ("gave up, upstream timed out", "WARN", True, False),
         ("request failed", None, True, False),
         ("BasicErrorController.error", None, True, False),
         ("java.lang.NullPointerException: x", None, True, True),

@@ -67,3 +67,13 @@ def test_the_more_is_missing_the_larger(anchors: int, calls: int, data: st.DataO
     assert large is not None
     assert small is not None
     assert large.size >= small.size - 1e-9
+
+
+def test_two_independent_rates_move_apart_by_chance() -> None:
+    chance, bound = loss(Tally(37, 37), Tally(24, 48), bound=False), loss(Tally(37, 37), Tally(24, 48))
+    gone = loss(Tally(50, 50), Tally(0, 25), bound=False)
+    assert chance is not None
+    assert bound is not None
+    assert gone is not None
+    assert chance.size < 2.5 < bound.size
+    assert gone.size > 4

@@ -2,7 +2,11 @@
 
 from datetime import UTC, datetime
 
-from opsleuth.analysis.windows import BASELINE, BEFORE, INCIDENT, arrange, place, start_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opsleuth.analysis.windows import BASELINE, arrange, place, start_of
 
 MINUTES = [f"2024-05-01T10:{minute:02d}Z" for minute in range(20)]
 
@@ -12,9 +16,9 @@ def at(minute: int, second: int = 0) -> float:
 
 
 def test_a_minute_is_read_as_utc() -> None:
-    assert start_of("2024-05-01T10:07Z") == at(7)
-    assert start_of("2024-05-01T12:07+02:00") == at(7)
-    assert start_of(BASELINE) is None
+    assert start_of("2024-05-01T10:07Z", 0) == at(7)
+    assert start_of("2024-05-01T12:07+02:00", 0) == at(7)
+    assert start_of(BASELINE, 0) is None
 
 
 def test_the_minute_of_the_onset_belongs_to_the_incident() -> None:
@@ -37,16 +41,29 @@ def test_without_a_baseline_earlier_minutes_are_the_reference() -> None:
     assert windows.incident == tuple(MINUTES[15:])
 
 
-def test_without_an_onset_the_last_minute_is_the_incident() -> None:
-    assert arrange([BASELINE, *MINUTES[:3]], None).incident == (MINUTES[2],)
+def test_beside_a_baseline_earlier_minutes_are_kept_apart() -> None:
+    windows = arrange([BASELINE, *MINUTES], at(15))
+    assert windows.reference == (BASELINE,)
+    assert windows.earlier == tuple(MINUTES[:10])
+    assert windows.starts[MINUTES[3]] == at(3)
 
 
 def test_nothing_gives_nothing() -> None:
     windows = arrange([], at(0))
-    assert (windows.reference, windows.before, windows.incident) == ((), (), ())
+    assert (windows.reference, windows.earlier, windows.before, windows.incident) == ((), (), (), ())
 
 
-def test_own_rows_are_placed_by_their_distance_to_the_onset() -> None:
-    assert [place(t, 1000.0) for t in (699, 701, 999, 1000)] == [BASELINE, BEFORE, BEFORE, INCIDENT]
-    windows = arrange([BASELINE, BEFORE, INCIDENT], 1000.0)
-    assert (windows.reference, windows.before, windows.incident) == ((BASELINE,), (BEFORE,), (INCIDENT,))
+@given(st.floats(0, 2e9), st.floats(-7200, 7200))
+def test_own_rows_are_placed_by_their_distance_to_the_onset(onset: float, away: float) -> None:
+    windows = arrange([place(onset + away, onset), place(onset, onset)], onset)
+    where = place(onset + away, onset)
+    assert (where in windows.incident) == (onset + away >= onset)
+    assert windows.starts[where] == pytest.approx(onset + away, abs=60)
+
+
+def test_own_rows_long_before_the_onset_are_the_reference() -> None:
+    names = [place(time, 1000.0) for time in (600.0, 699.0, 701.0, 999.0, 1000.0, 1061.0)]
+    windows = arrange(names, 1000.0)
+    assert windows.reference == ("-7 min", "-6 min")
+    assert windows.before == ("-5 min", "-1 min")
+    assert windows.incident == ("+0 min", "+1 min")
