@@ -41,7 +41,7 @@ class Owners:
 
     def mentioned(self, text: str, besides: str = "") -> str | None:
         """The service that the words of `text` name `besides` one that is known already, if it is exactly one."""
-        words = {word.rpartition("/")[2] for word in re.findall(r"[\w./-]+", text)}
+        words = {word.rpartition("/")[2].strip(".-") for word in re.findall(r"[\w./-]+", text)}
         found = {self.pods.get(word, word) for word in words if word in self.names or word in self.pods}
         found.discard(besides)
         return found.pop() if len(found) == 1 else None

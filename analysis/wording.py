@@ -34,6 +34,10 @@ _ROOM = re.compile(
     r"([\d.]+) ?([KMGT]i?B) (?:free|remaining|left|available) (?:out )?of ([\d.]+) ?\2", re.IGNORECASE
 )
 _ROOMY = 0.2  # common monitors warn at a tenth to a fifth left; above it a volume is not short of space
+# A message says what it has to say at its beginning; a dump may go on for megabytes.
+_LONGEST = 16_000
+# How far from the phrase the host that it is about may stand, in characters.
+_NEAR = 240
 _HOST = re.compile(
     r"(?:https?|tcp|grpc|amqp|redis|postgres(?:ql)?|mysql|mongodb)://(?:[^@/\s]*@)?([\w.-]+)"
     r"|(?:resolve host|lookup|resolve|ENOTFOUND|EAI_AGAIN)[:\s]+['\"]?([\w-]+(?:\.[\w-]+)*)"
@@ -49,13 +53,15 @@ def over(text: str) -> bool:
 
 def read(text: str) -> Meaning | None:
     """What `text` says, or None where no phrase is known, or where the text itself denies it."""
+    text = text[:_LONGEST]
     lowered = text.lower()
     for rule in RULES:
         if not any(anchor in lowered for anchor in rule.anchors):
             continue
         found = rule.pattern.search(text)
         if found and not _denied(rule.kind, text, found.start()):
-            return Meaning(rule.kind, rule.weight, _around(text, found), next(targets(text), None))
+            near = text[max(0, found.start() - _NEAR) : found.end() + _NEAR]
+            return Meaning(rule.kind, rule.weight, _around(text, found), next(targets(near), None))
     return None
 
 

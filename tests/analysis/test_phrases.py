@@ -1,5 +1,7 @@
 """Phrases that programs print, and ordinary talk that must not be taken for them."""
 
+from time import process_time
+
 import pytest
 
 from opsleuth.analysis.phrases import RULES
@@ -163,3 +165,15 @@ def test_messages_that_close_nothing(text: str) -> None:
 def test_hosts_are_found_in_urls_addresses_and_lookups() -> None:
     text = "GET http://user:pw@cart.shop/x failed: lookup cart.shop: then db-1:5432 refused"
     assert list(targets(text)) == ["cart.shop", "cart.shop", "db-1"]
+
+
+@pytest.mark.parametrize(
+    "filler", ["a-", "a.", "x", "lookup ", "config ", "failover ", "1.0 GB ", "env var "]
+)
+def test_long_lines_cost_little(filler: str) -> None:
+    text = filler * 200_000
+    started = process_time()
+    read(text + "connection refused")
+    read("connection refused " + text)
+    over(text)
+    assert process_time() - started < 5.0  # ten times and more of what it takes on a slow machine
