@@ -4,6 +4,7 @@
 `graph`, `exit-codes` and `version` tell of opsleuth itself; `eval` measures it.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -206,9 +207,17 @@ def eval_run(folder: Path, key: Path | None, jobs: int, output: Path | None) -> 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with one of the documented codes."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _open_streams()
     sys.exit(_guarded(sys.argv[1:] if arguments is None else arguments))
+
+
+def _open_streams() -> None:
+    """A closed stdout or stderr leads nowhere, and never into a file that is opened later; no character is an error."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+        getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
 def _guarded(arguments: Sequence[str]) -> int:

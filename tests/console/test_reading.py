@@ -229,6 +229,16 @@ def test_a_closed_pipe_ends_silently(program: Program, command: list[str]) -> No
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+def test_a_closed_stdout_is_no_error(program: Program) -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *program.command("list")],
+        env=program.environment(),
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_colour_only_where_it_is_wanted(program: Program) -> None:
     ink = re.compile(r"\x1b\[[0-9;]*m")
     assert not ink.search(program("list").stdout)
