@@ -136,15 +136,17 @@ def _end(outcome: "Outcome", options: Options) -> int:
         write_report(outcome.report, options)
         sys.stdout.flush()
     if not options.quiet:
-        note(_last_line(outcome))
+        note(_last_line(outcome, options.database))
     return int(outcome.exit_code)
 
 
-def _last_line(outcome: "Outcome") -> str:
+def _last_line(outcome: "Outcome", database: Path) -> str:
     detail = f": {outcome.detail}" if outcome.detail else ""
     if outcome.stop_reason is StopReason.CONCLUDED:
         return f"{outcome.status}{detail}. Whole report: opsleuth report {outcome.run} --full"
     why = f" ({outcome.stop_reason})" if outcome.stop_reason else ""
+    if outcome.stop_reason is StopReason.INTERNAL_ERROR:
+        detail += f". The traceback is in {database.with_name('errors.log')}"
     return f"{outcome.status}{why}{detail}. Resume: opsleuth resume {outcome.run}"
 
 

@@ -12,9 +12,12 @@ import pexpect
 import pytest
 from stored_runs import HANG, Program
 
+from opsleuth.console import running
 from opsleuth.console import text as texts
 from opsleuth.console.events import LAST
+from opsleuth.graph.outcome import Outcome
 from opsleuth.scenarios.orders import write_case
+from opsleuth.state.outcome import ExitCode, Status, StopReason
 
 HEAVY = ("langgraph", "langchain_core", "pydantic", "asyncio")
 
@@ -253,3 +256,12 @@ def test_on_a_terminal_the_status_line_leaves_no_trace(bare: Program, columns: i
     assert max(map(texts.width, lines[: report + 20])) <= columns
     assert not [line for line in lines if "\x1b" in line or line.startswith("turn ")]
     assert any(line.startswith("CONCLUSION") for line in lines)
+
+
+def test_a_failure_inside_a_run_names_the_log_file() -> None:
+    failed = Outcome(
+        "inv-1", Status.FAILED, StopReason.INTERNAL_ERROR, None, ExitCode.INTERNAL, "act: KeyError"
+    )
+    assert running._last_line(failed, Path("/data/opsleuth.db")) == (
+        "failed (internal_error): act: KeyError. The traceback is in /data/errors.log. Resume: opsleuth resume inv-1"
+    )
