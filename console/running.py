@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -55,29 +56,44 @@ def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
         raise ConfigError(NO_SOURCE)
     told = _alert(alert)
     run_id = _announce(options, asked.question or f"case {asked.case.name}")
-    from opsleuth.graph.prepare import Settings, StartRequest
-
-    request = StartRequest(
-        run=run_id,
-        question=asked.question,
-        alert=told,
-        since=since,
-        until=until,
-        name=asked.name,
-        limits=options.limits,
-        settings=Settings(
-            case=str(asked.case.resolve()), planner=options.planner or "auto", read_only=options.read_only
-        ),
-    )
-    return _attempt(options, lambda runner: runner.start(request))
+    return _start(run_id, asked, options, alert=told, since=since, until=until)
 
 
 def demo(options: Options) -> int:
     """`demo`: the built-in incident, written to the user's cache folder so that it can be resumed."""
     from opsleuth.scenarios.orders import QUESTION, write_case
 
+    run_id = _announce(options, QUESTION)
     case = write_case(folder("XDG_CACHE_HOME", ".cache") / "demo")
-    return run(Asked(question=QUESTION, case=case), None, options)
+    return _start(run_id, Asked(question=QUESTION, case=case), options)
+
+
+def _start(
+    run_id: str,
+    asked: Asked,
+    options: Options,
+    *,
+    alert: Mapping[str, Any] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> int:
+    from opsleuth.graph.prepare import Settings, StartRequest
+
+    request = StartRequest(
+        run=run_id,
+        question=asked.question,
+        alert=alert,
+        since=since,
+        until=until,
+        name=asked.name,
+        limits=options.limits,
+        settings=Settings(
+            case=str(asked.case.resolve()) if asked.case else None,
+            planner=options.planner or "auto",
+            read_only=options.read_only,
+        ),
+    )
+    return _attempt(options, lambda runner: runner.start(request))
 
 
 def resume(run_id: str | None, options: Options) -> int:
