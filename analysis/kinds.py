@@ -92,7 +92,7 @@ _SHOWS_AS: Mapping[str, frozenset[str]] = {
     "crash": frozenset(
         {"errors", "exception", "latency", "probe", "deploy", "cpu", "dependency", "network_loss"}
     ),
-    "probe": frozenset({"crash", "errors", "latency", "network_loss"}),
+    "probe": frozenset({"crash", "errors", "latency"}),
     "exception": frozenset({"errors", "latency"}),
 }
 
