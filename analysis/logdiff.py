@@ -20,7 +20,7 @@ from opsleuth.analysis.losses import counted_operations
 from opsleuth.analysis.onset import moment_of
 from opsleuth.analysis.records import Dependency, Finding, PatternCount, Recording
 from opsleuth.analysis.spans import Traffic
-from opsleuth.analysis.steps import Companions, Counted, LostStep, compare
+from opsleuth.analysis.steps import Companions, Counted, LostStep, Tally, compare, rise
 from opsleuth.analysis.templates import mine
 from opsleuth.analysis.topology import callees_of
 from opsleuth.analysis.windows import BASELINE, Windows, arrange, place
@@ -29,6 +29,11 @@ from opsleuth.analysis.windows import BASELINE, Windows, arrange, place
 AGREEMENT = 0.97
 # Standard deviations from which a loss is worth a word. Among hundreds of pairs, some agree by chance.
 LOST = 2.5
+# Standard deviations from which a line of failure counts as more frequent: rare ones come by chance, two or three
+# at a time, among the many statements of a system.
+RISEN = 2.5
+# A callee's failures explain a caller's if they are at least half as sure.
+COMPARABLE = 0.5
 QUOTED = 120
 
 
@@ -45,28 +50,57 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Rise:
+    """A line of failure that came `usual` times in the reference and `now` times in the incident."""
+
+    line: Counted
+    usual: int
+    now: int
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """Statements by service, and which windows they are compared in. Without a reference there are none."""
 
     by_service: Mapping[str, Sequence[Statement]]
     windows: Windows
 
-    def new_failures(self, service: str) -> list[Counted]:
-        """Lines of failure of a service that the reference does not know."""
-        failures = [line.counted for line in self.by_service[service] if line.failure]
+    def new_failures(self, service: str) -> list[Rise]:
+        """Lines of failure of a service that came more often, by its other lines, than usual; the surest first."""
+        return [rise for rise in self.failures(service) if rise.size >= RISEN]
+
+    def failures(self, service: str) -> list[Rise]:
+        """The same, those included that may have become so by chance."""
+        lines = self.by_service[service]
+        written = self._others(lines)
+        if 0 in written:  # a service that writes nothing else is held against all that is written
+            written = self._others([line for each in self.by_service.values() for line in each])
+        found = []
+        for line in (line.counted for line in lines if line.failure):
+            usual, now = (Tally(line.total(n), w) for n, w in zip(self._compared, written, strict=True))
+            size = rise(usual, now)
+            if size > 0:
+                found.append(Rise(line, int(usual.step), int(now.step), size))
+        return sorted(found, key=lambda rise: (-rise.size, rise.line.name))
+
+    def _others(self, lines: Sequence[Statement]) -> list[int]:
         return [
-            line
-            for line in failures
-            if not line.total(self.windows.reference) and line.total(self.windows.incident)
+            sum(line.counted.total(names) for line in lines if not line.failure) for names in self._compared
         ]
 
-    def mostly_name(self, lines: Sequence[Counted], others: Collection[str]) -> bool:
-        """Whether most of the lines name one of the `others`."""
-        if not others:
-            return False
-        names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(others)))})(?![\w-])")
-        counts = [(line.total(self.windows.incident), names.search(line.name) is not None) for line in lines]
-        return 2 * sum(count for count, points in counts if points) > sum(count for count, _ in counts)
+    @property
+    def _compared(self) -> tuple[Sequence[str], Sequence[str]]:
+        return (*self.windows.reference, *self.windows.earlier), self.windows.incident
+
+
+def mostly_name(rises: Sequence[Rise], others: Collection[str]) -> bool:
+    """Whether most of the lines name one of the `others`."""
+    if not others:
+        return False
+    names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(others)))})(?![\w-])")
+    pointing = sum(rise.now for rise in rises if names.search(rise.line.name))
+    return 2 * pointing > sum(rise.now for rise in rises)
 
 
 def read(recording: Recording) -> Written:
@@ -160,28 +194,29 @@ def lost_steps(written: Written, seen: Traffic) -> list[Finding]:
         missing = lost_lines(lines, operations.get(service, ()), windows)
         lost = [one for one in missing if one.loss.size >= LOST]
         if lost:
-            new = written.new_failures(service)
-            found.append(_lost_finding(service, max(lost, key=lambda one: one.order), new, windows))
+            new = [rise for rise in written.failures(service) if not rise.usual]
+            found.append(_lost_finding(service, max(lost, key=lambda one: one.order), new))
     return found
 
 
 def new_failures(written: Written, topology: Sequence[Dependency] | None) -> list[Finding]:
-    """For each service, its lines of failure that the reference does not know.
+    """For each service, its lines of failure that became frequent.
 
-    They are a victim's where a callee writes such lines as well, or where most of them name a callee that writes
+    They are a victim's where such lines of a callee are as sure, or where most of them name a callee that writes
     lines at all: it speaks for itself.
     """
     found = {service: written.new_failures(service) for service in written.by_service}
-    new = {service: lines for service, lines in found.items() if lines}
+    risen = {service: rises for service, rises in found.items() if rises}
     findings = []
-    for service, lines in new.items():
+    for service, rises in risen.items():
         heard = callees_of(topology).get(service, set()) & written.by_service.keys()
-        victim = not heard.isdisjoint(new) or written.mostly_name(lines, heard)
-        findings.append(_new_finding(service, lines, written.windows, victim=victim))
+        below = [risen[callee][0].size for callee in heard if callee in risen]
+        passed_on = any(size >= COMPARABLE * rises[0].size for size in below)
+        findings.append(_new_finding(service, rises, victim=passed_on or mostly_name(rises, heard)))
     return findings
 
 
-def _lost_finding(service: str, lost: LostStep, new: Sequence[Counted], windows: Windows) -> Finding:
+def _lost_finding(service: str, lost: LostStep, new: Sequence[Rise]) -> Finding:
     usual, now = lost.usual, lost.now
     text = (
         f"{service} writes {_quote(lost.step)} {now.step:.0f} times for {now.anchor:.0f} "
@@ -197,12 +232,11 @@ def _lost_finding(service: str, lost: LostStep, new: Sequence[Counted], windows:
         "step": _quote(lost.step),
         "anchor": _quote(lost.anchor),
     }
-    kind, instead = "exception", sum(line.total(windows.incident) for line in new)
+    kind, instead = "exception", sum(rise.now for rise in new)
     if new:
-        loudest = _loudest(new, windows)
-        kind = _kind(loudest)
-        figures |= {"new_failures": loudest.total(windows.incident), "failure": _quote(loudest)}
-        text += f"; new, {figures['new_failures']} times: {_quote(loudest)}"
+        kind = _kind(new[0].line)
+        figures |= {"failures": new[0].now, "failure": _quote(new[0].line)}
+        text += f"; instead {new[0].now} times {_quote(new[0].line)}, usually never"
     return Finding(
         detector="lost_steps",
         signal="logs",
@@ -216,23 +250,24 @@ def _lost_finding(service: str, lost: LostStep, new: Sequence[Counted], windows:
     )
 
 
-def _new_finding(service: str, new: Sequence[Counted], windows: Windows, *, victim: bool) -> Finding:
-    loudest = _loudest(new, windows)
-    count, together = loudest.total(windows.incident), sum(line.total(windows.incident) for line in new)
+def _new_finding(service: str, rises: Sequence[Rise], *, victim: bool) -> Finding:
+    surest = rises[0]
     return Finding(
         detector="new_failures",
         signal="logs",
         service=service,
-        kind=_kind(loudest),
-        # Counts of what usually never happens scatter by their root.
-        size=math.sqrt(together),
-        text=f"{service} writes {together} lines of failure that are new, {count} of them {_quote(loudest)}",
+        kind=_kind(surest.line),
+        size=surest.size,
+        text=(
+            f"{service} writes {_quote(surest.line)} {surest.now} times, usually {surest.usual} times "
+            f"({len(rises)} lines of failure became frequent)"
+        ),
         figures={
-            "baseline": 0,
-            "incident": together,
-            "loudest": count,
+            "baseline": surest.usual,
+            "incident": surest.now,
+            "lines": len(rises),
             "unit": "lines",
-            "failure": _quote(loudest),
+            "failure": _quote(surest.line),
         },
         direction="victim" if victim else "cause",
     )

@@ -140,6 +140,18 @@ def gain(usual: Tally, now: Tally) -> float:
     return math.sqrt(max(0.0, _likelihood_ratio(usual, now)))
 
 
+def rise(usual: Tally, now: Tally) -> float:
+    """How many standard deviations the rate of steps per anchor has risen, both being independent events.
+
+    Likelihood ratio of two Poisson rates; 0 where the rate has not risen or nothing tells the usual one.
+    """
+    if usual.anchor <= 0 or now.anchor <= 0 or now.step * usual.anchor <= usual.step * now.anchor:
+        return 0.0
+    rate = (usual.step + now.step) / (usual.anchor + now.anchor)
+    gained = sum(t.step * math.log(t.step / (rate * t.anchor)) for t in (usual, now) if t.step > 0)
+    return math.sqrt(max(0.0, 2 * gained))
+
+
 def _likelihood_ratio(usual: Tally, now: Tally) -> float:
     """Twice the log-likelihood gained by two shares instead of one (Wilks; chi-square with one degree).
 

@@ -123,3 +123,13 @@ def test_without_a_reference_there_is_nothing_to_miss() -> None:
     data = recording({("a", "ERROR", "no"): (0, 0, 9)})
     assert lost(data) == []
     assert new_failures(read(data), None) == []
+
+
+def test_a_rare_failure_that_came_by_chance_is_no_finding() -> None:
+    data = recording({("a", "INFO", "x"): (90, 90, 90), ("a", "ERROR", "client went away"): (0, 0, 2)})
+    assert new_failures(read(data), None) == []
+
+
+def test_more_lines_of_all_kinds_are_no_more_failures() -> None:
+    data = recording({("a", "INFO", "x"): (90, 90, 900), ("a", "ERROR", "as always"): (5, 5, 50)})
+    assert new_failures(read(data), None) == []
