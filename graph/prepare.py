@@ -8,7 +8,8 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from opsleuth.analysis.checklist import demands
-from opsleuth.analysis.question import window_of
+from opsleuth.analysis.question import ZonelessTime, window_of
+from opsleuth.analysis.service_names import mentioned_services
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.clock import Clock
@@ -35,6 +36,7 @@ class Settings:
     case: str | None = None
     planner: str = "auto"
     read_only: bool = False
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
@@ -57,7 +59,7 @@ class StartRequest:
     name: str | None = None
     project: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def open_sources(settings: Settings) -> Opened:
 
 
 def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investigation:
-    """The state before the first node. Raises UsageError for an alert, ValueError for a window or limit, that cannot be."""
+    """The state before the first node. Raises UsageError for an alert, a window or a limit that cannot be."""
     incident = opened.case.incident if opened.case else None
     alert = _alert(request.alert) if request.alert else incident.alert if incident else None
     question = request.question or (incident.question if incident else "") or (alert.text if alert else "")
@@ -88,21 +90,60 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
         raise ConfigError(
             "nothing was asked: give a question, an alert (--alert FILE) or a case (--case DIR)"
         )
-    now = clock.now()
-    reference = (alert.fired_at if alert else None) or (incident.window.end if incident else now)
-    window = (
-        _from_options(request, now)
-        or (incident.window if incident else None)
-        or window_of(question, now=now, anchor=reference)
-        or _around(alert, now)
-    )
-    return Investigation(
-        question=question,
-        alert=alert,
-        window=window,
-        checklist=demands(question),
-        read_only=request.settings.read_only,
-        budget=Budget(limits=Limits.model_validate(to_json(Limits()) | dict(request.limits))),
+    known = {name: aliases_of(name, request.settings) for name in opened.sources.services}
+    alert, unresolved = _placed(question, alert, known)
+    try:
+        return Investigation(
+            question=question,
+            alert=alert,
+            unresolved=unresolved,
+            window=_window(request, opened, alert, clock.now()),
+            checklist=demands(question, tuple(known)),
+            read_only=request.settings.read_only,
+            budget=Budget(limits=Limits.model_validate(to_json(Limits()) | dict(request.limits))),
+        )
+    except ValidationError as error:
+        raise UsageError("; ".join(e["msg"] for e in error.errors(include_input=False))) from None
+
+
+def aliases_of(service: str, settings: Settings) -> tuple[str, ...]:
+    """What people call a service besides its name, as configured."""
+    return tuple(settings.aliases.get(service, ()))
+
+
+def _placed(
+    question: str, alert: Alert | None, known: Mapping[str, tuple[str, ...]]
+) -> tuple[Alert | None, str]:
+    """The alert with its service, found by name or alias in the alert or the question; never guessed.
+
+    The second value says in words what stayed open.
+    """
+    if alert is not None and alert.service:
+        return alert, ""
+    found = mentioned_services(f"{question}\n{alert.text if alert else ''}", known)
+    if found.outcome == "matched" and len(found.services) == 1:
+        service = found.services[0]
+        if alert is None:
+            return Alert(text=question, service=service), ""
+        return Alert.model_validate(to_json(alert) | {"service": service}), ""
+    if not known:
+        return alert, ""
+    if found.outcome == "none":
+        near = f" (near: {', '.join(found.services[:5])})" if found.services else ""
+        return alert, f"which service is meant: the question names none that the sources know{near}"
+    return alert, f"which service is meant: it may be {', '.join(found.services[:5])}"
+
+
+def _window(request: StartRequest, opened: Opened, alert: Alert | None, now: datetime) -> Window:
+    """The options first, then what the operator's own question says, the case, and the alert."""
+    incident = opened.case.incident if opened.case else None
+    anchor = (alert.fired_at if alert else None) or (incident.window.end if incident else now)
+    try:
+        asked = window_of(request.question, now=now, anchor=anchor) if request.question else None
+    except ZonelessTime as error:
+        raise UsageError(str(error)) from None
+    return (
+        _from_options(request, now) or asked or (incident.window if incident else None) or _around(alert, now)
     )
 
 

@@ -71,6 +71,7 @@ def deps_for(
         on_failure=lambda node, error: _log_failure(store, row.id, clock, node, error),
         halted=lambda: _wish(store, row.id),
         warnings=lambda: tuple(w for source in sources.by_name.values() for w in source.warnings),
+        services=sources.services,
         step=step,
     )
 

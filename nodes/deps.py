@@ -185,6 +185,7 @@ class Deps:
     redact: Redact
     on_failure: Callable[[str, BaseException], None]
     halted: Callable[[], str | None] = field(default=lambda: None)
+    services: frozenset[str] = frozenset()
     warnings: Callable[[], Sequence[str]] = field(default=tuple)
     stopping: Stopping = field(default_factory=Stopping)
     reviewer: Reviewer | None = None

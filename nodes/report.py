@@ -31,7 +31,9 @@ def report(state: Investigation, deps: Deps) -> Document:
         "stop_detail": state.stop_detail,
         **conclusion,
         "not_available": _not_available(
-            conclusion.get("not_available", ()), deps.toolbox.not_available, observed
+            (*filter(None, [state.unresolved]), *conclusion.get("not_available", ())),
+            deps.toolbox.not_available,
+            observed,
         ),
         "claims": claims,
         "unsupported": unsupported,

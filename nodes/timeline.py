@@ -1,6 +1,6 @@
 """What happened when, from the alert and from what was observed; in order, with the evidence of each entry."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,12 +16,21 @@ LEAD = timedelta(hours=2)
 def timeline(state: Investigation, observed: Sequence[Observation]) -> list[dict[str, Any]]:
     """Entries `{time, text, evidence}`, oldest first, each once, at most `MOST`."""
     entries = [*_alert(state)]
+    services = _concerned(state)
     for o in observed:
         if not o.status.is_error and o.evidence == f"E{o.number}":
-            entries += [entry | {"evidence": o.evidence} for entry in _moments(o.record)]
+            entries += [entry | {"evidence": o.evidence} for entry in _moments(o.record, services)]
     earliest = state.window.start - LEAD
     unique = {(e["time"], e["text"]): e for e in reversed(entries) if _when(e["time"]) >= earliest}
     return sorted(unique.values(), key=lambda e: (_when(e["time"]), e["text"]))[:MOST]
+
+
+def _concerned(state: Investigation) -> frozenset[str]:
+    """The causes, and who stands next to one on the way of the harm."""
+    if state.draft is None:
+        return frozenset()
+    causes = {cause.service for cause in state.draft.causes}
+    return frozenset(causes.union(*(pair for pair in state.draft.propagation if causes & set(pair))))
 
 
 def _alert(state: Investigation) -> Iterable[dict[str, Any]]:
@@ -34,11 +43,24 @@ def _alert(state: Investigation) -> Iterable[dict[str, Any]]:
         yield {"time": facts["fired_at"], "text": "alert sent", "evidence": None}
 
 
-def _moments(record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """A tool that knows of moments worth telling lists them under `moments` as `{time, text}`."""
-    for moment in record.get("moments", ()):
-        if isinstance(moment, Mapping) and isinstance(moment.get("time"), str) and moment.get("text"):
-            yield {"time": moment["time"], "text": str(moment["text"])}
+def _moments(record: Mapping[str, Any], services: Collection[str]) -> Iterable[dict[str, Any]]:
+    """Changes of the services concerned, and when each of their findings began."""
+    for change in _rows(record, "changes"):
+        if change.get("service") in services:
+            what = " ".join(str(change[key]) for key in ("kind", "version") if change.get(key))
+            yield {"time": change["time"], "text": f"{what} of {change['service']}"}
+    for finding in _rows(record, "findings"):
+        if (
+            finding.get("service") in services
+            and finding.get("onset")
+            and finding.get("direction") == "cause"
+        ):
+            began = f"{finding['service']}: {finding.get('metric') or finding['kind'].replace('_', ' ')} leaves its usual range"
+            yield {"time": finding["onset"], "text": began}
+
+
+def _rows(record: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
+    return [row for row in record.get(name, ()) if isinstance(row, Mapping)]
 
 
 def _when(text: str) -> datetime:

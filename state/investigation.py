@@ -109,6 +109,7 @@ class Investigation(Frozen):
     schema_version: Literal[1] = 1
     question: Text
     alert: Alert | None = None
+    unresolved: Sentence = ""
     window: Window
     checklist: Annotated[tuple[Demand, ...], Field(max_length=20)] = ()
     read_only: bool = False

@@ -54,6 +54,11 @@ class Sources:
     def __init__(self, sources: Iterable[Source] = ()) -> None:
         self.by_name: Mapping[str, Source] = {source.name: source for source in sources}
 
+    @property
+    def services(self) -> frozenset[str]:
+        """All service names that the sources know without reading any rows."""
+        return frozenset().union(*(source.services for source in self.by_name.values()))
+
     def serving(self, capability: Capability) -> tuple[Source, ...]:
         """The sources that serve `capability`, in the order in which they were given."""
         return tuple(s for s in self.by_name.values() if capability in s.capabilities)
