@@ -20,6 +20,8 @@ INCIDENT = "incident"
 CLEAR_BEFORE_ONSET = 300.0
 
 _MINUTE = 60.0
+# Seconds by which sums of times since 1970 may be off.
+_ROUNDING = 1e-3
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _RELATIVE = re.compile(r"([+-]\d+) min")
 
@@ -59,8 +61,8 @@ def arrange(names: Iterable[str], onset: float) -> Windows:
     starts = {name: start for name in known if (start := start_of(name, onset)) is not None}
     minutes = sorted(starts, key=lambda name: (starts[name], name))
     begin = min(onset, starts[minutes[-1]]) if minutes else onset
-    incident = [name for name in minutes if starts[name] + _MINUTE > begin]
-    clear = [name for name in minutes if starts[name] + _MINUTE <= begin - CLEAR_BEFORE_ONSET]
+    incident = [name for name in minutes if starts[name] + _MINUTE > begin + _ROUNDING]
+    clear = [name for name in minutes if starts[name] + _MINUTE <= begin - CLEAR_BEFORE_ONSET + _ROUNDING]
     before = [name for name in minutes if name not in {*incident, *clear}]
     incident += [INCIDENT] if INCIDENT in known else []
     reference, earlier = ([BASELINE], clear) if BASELINE in known else (clear, [])
