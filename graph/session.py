@@ -24,7 +24,8 @@ from opsleuth.graph.drive import Ended, drive
 from opsleuth.graph.outcome import LAST_EVENT, Outcome, outcome_of
 from opsleuth.graph.prepare import StartRequest, first_state
 from opsleuth.graph.wiring import Parts, deps_for
-from opsleuth.nodes.deps import Deps, Event
+from opsleuth.nodes.deps import Deps
+from opsleuth.nodes.trace import Event
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.clock import Clock, SystemClock

@@ -9,7 +9,9 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.graph.prepare import Opened, Settings, open_sources
 from opsleuth.models.choose import planner_for
 from opsleuth.models.planner import Planner
-from opsleuth.nodes.deps import Deps, Event, Observed, Trace
+from opsleuth.nodes.deps import Deps
+from opsleuth.nodes.observed import Observed
+from opsleuth.nodes.trace import Event, Trace
 from opsleuth.state.budget import Limits
 from opsleuth.state.calls import Call
 from opsleuth.state.clock import Clock, stamp

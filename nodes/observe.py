@@ -1,13 +1,11 @@
 """observe: results become observations. Pure but for storing them, which is idempotent by number."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from opsleuth.checkpoints.evidence import EvidenceMeta
 from opsleuth.models.planner import Observation
 from opsleuth.nodes.deps import Deps, Step
 from opsleuth.state.calls import Call, Gate, ResultStatus, Risk
-from opsleuth.state.canonical import canonical
 from opsleuth.state.investigation import Investigation, Notice
 from opsleuth.state.outcome import StopReason
 from opsleuth.tools.spec import CallResult
@@ -18,7 +16,8 @@ WARN_AFTER = 2
 
 async def observe(state: Investigation, deps: Deps) -> Step:
     """One observation for each pending call; then decide whether anything new came of this turn."""
-    before = deps.observed.upto(state.observations)
+    deps.observed.upto(state.observations)
+    asked = {call.number: deps.observed.times_answered(call.tool, call.arguments) for call in state.pending}
     results = {call.id: deps.store.results.get(deps.run, call.id) for call in state.pending}
     if missing := [call_id for call_id, result in results.items() if result is None]:
         raise RuntimeError(
@@ -26,7 +25,7 @@ async def observe(state: Investigation, deps: Deps) -> Step:
         )
     with deps.store.transaction():
         new = [_stored(call, result, state, deps) for call in state.pending if (result := results[call.id])]
-    stalled = 0 if _progress(new, before, state.budget.limits.repeats) else state.stalled + 1
+    stalled = 0 if _progress(new, asked, state.budget.limits.repeats) else state.stalled + 1
     effects = tuple(
         c.id for c in state.pending if c.risk is not Risk.READ and c.gate in (Gate.FREE, Gate.APPROVED)
     )
@@ -84,30 +83,14 @@ def _observation(call: Call, result: CallResult, state: Investigation) -> Observ
     )
 
 
-def _progress(new: Sequence[Observation], before: Sequence[Observation], repeats: int) -> bool:
+def _progress(new: Sequence[Observation], asked: Mapping[int, int], repeats: int) -> bool:
     """Whether any of the new observations is worth a turn: not from the record, and not one more of a kind.
 
-    A drift (`limit=100, 101, 102`) has the same shape with other numbers: more than `repeats` of one shape
-    that were answered count as no progress.
+    A drift (`limit=100, 101, 102`) asks the same with other numbers: `repeats` answers to that are enough.
     """
-    shapes = [_shape(o) for o in before if not o.status.is_error]
     return any(
-        o.evidence == f"E{o.number}" and not o.status.is_error and shapes.count(_shape(o)) < repeats
-        for o in new
+        o.evidence == f"E{o.number}" and not o.status.is_error and asked[o.number] < repeats for o in new
     )
-
-
-def _shape(observation: Observation) -> str:
-    """The call with every number left out: `limit=100` and `limit=101` ask the same."""
-    return observation.tool + canonical(_numberless(observation.arguments))
-
-
-def _numberless(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, Mapping):
-        return {key: _numberless(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_numberless(item) for item in value]
-    return "#" if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _notices(new: Iterable[Observation], stalled: int) -> Iterable[Notice]:

@@ -1,0 +1,55 @@
+"""The trace of one attempt: what happened, and where in the loop."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from opsleuth.checkpoints.store import Store
+
+Event = Mapping[str, Any]
+
+
+class Place(NamedTuple):
+    """Where in the loop something happened; `checkpoint` is the one that the node began from."""
+
+    turn: int = 0
+    node: str = ""
+    step: int = 0
+    checkpoint: str = ""
+
+
+class Trace:
+    """Writes this attempt's events, each with the place in the loop where it happened.
+
+    The borders of nodes wait for the next event and are committed with it: they tell nothing by themselves,
+    and a commit costs more than all the rest of a step.
+    """
+
+    def __init__(self, store: Store, run: str, attempt: int, on_event: Callable[[Event], None]) -> None:
+        self._store, self._run, self._attempt, self._on_event = store, run, attempt, on_event
+        self._place = Place()
+        self._waiting: list[tuple[Place, str, dict[str, Any]]] = []
+
+    def enter(self, place: Place) -> None:
+        """Say where the loop stands: the events that follow carry it."""
+        self._place = place
+
+    def emit(self, kind: str, along: Callable[[], object] | None = None, **data: Any) -> None:  # noqa: ANN401 - the event's own fields
+        """Store one event and those that waited, then show them to whoever listens.
+
+        `along` writes what the event tells of, in the same transaction.
+        """
+        self.later(kind, **data)
+        with self._store.transaction():
+            if along is not None:
+                along()
+            stored = [self._append(*waiting) for waiting in self._waiting]
+        self._waiting.clear()
+        for event in stored:
+            self._on_event(event)
+
+    def later(self, kind: str, **data: Any) -> None:  # noqa: ANN401 - the event's own fields
+        """An event that may wait for the next one."""
+        self._waiting.append((self._place, kind, data))
+
+    def _append(self, place: Place, kind: str, data: dict[str, Any]) -> Event:
+        return self._store.events.append(self._run, kind, data, attempt=self._attempt, **place._asdict())

@@ -1,0 +1,88 @@
+"""Every command in the words for people is executed, and the transcript in the README is what the command prints."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parent.parent
+PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+TRANSCRIPT = re.compile(r"<!-- transcript: opsleuth (.*?) -->\n```text\n(.*?)```", re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]+)(?:#[^)]*)?\)")
+
+
+def commands(page: Path) -> list[str]:
+    """The opsleuth commands of a page, in order; `make` is what runs these tests."""
+    blocks = BLOCK.findall(page.read_text())
+    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [line for line in lines if line.startswith("opsleuth ")]
+
+
+def opsleuth(home: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Run one line of a page by a shell, with its own data folder and the built-in case as DIR."""
+    environment = os.environ | {
+        "XDG_DATA_HOME": str(home / "data"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(TOP / "src"),
+        "COLUMNS": "100",
+    }
+    line = line.replace("DIR", str(home / "case"))
+    return subprocess.run(
+        ["sh", "-c", line],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=home,
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    script = folder / "bin" / "opsleuth"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m opsleuth "$@"\n')
+    script.chmod(0o755)
+    from opsleuth.scenarios.orders import write_case  # noqa: PLC0415 - product code, beside its one use
+
+    write_case(folder / "case")
+    return folder
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.name)
+def test_every_command_runs(home: Path, page: Path) -> None:
+    shutil.rmtree(home / "data", ignore_errors=True)
+    for line in commands(page):
+        done = opsleuth(home, line)
+        assert done.returncode == 0, f"{page.name}: {line}\n{done.stdout}{done.stderr}"
+
+
+def masked(text: str) -> list[str]:
+    """The lines without what differs from run to run: ids and seconds."""
+    text = re.sub(r"inv-\d{8}-\w{4}", "inv-00000000-0000", text)
+    return [re.sub(r"\b\d+\.\ds\b", "0.0s", line).rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if TRANSCRIPT.search(p.read_text())], ids=lambda p: p.name)
+def test_transcripts_are_what_is_printed(home: Path, page: Path) -> None:
+    """`OPSLEUTH_WRITE_TRANSCRIPTS=1` writes what is printed into the page instead."""
+    for found in list(TRANSCRIPT.finditer(page.read_text())):
+        printed = opsleuth(home, f"opsleuth {found[1]}").stdout.strip()
+        if os.environ.get("OPSLEUTH_WRITE_TRANSCRIPTS"):
+            page.write_text(page.read_text().replace(f"```text\n{found[2]}```", f"```text\n{printed}\n```"))
+        else:
+            assert masked(printed) == masked(found[2]), f"{page.name}: opsleuth {found[1]}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, TOP / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
