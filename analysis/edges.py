@@ -109,8 +109,19 @@ def find(seen: Traffic) -> list[Finding]:
     explained = {(gap.caller, gap.callee) for out in callers.values() for gap in out}
     rest = [gap for gap in gaps if (gap.caller, gap.callee) not in explained]
     found = [_outgoing(seen, caller, out) for caller, out in callers.items()]
-    found += [_incoming(seen, callee, into, rest) for callee, into in reached_slowly(rest).items()]
+    reached = reached_slowly(rest)
+    found += [
+        _incoming(seen, callee, into, rest)
+        for callee, into in reached.items()
+        if not all(_slow_itself(gap, reached) for gap in into)
+    ]
     return [finding for finding in found if finding.size >= SLOWER]
+
+
+def _slow_itself(gap: Gap, reached: Mapping[str, Sequence[Gap]]) -> bool:
+    """Whether the caller is reached about as slowly as it reaches the callee: then the slow end is the caller's."""
+    into = reached.get(gap.caller, ())
+    return any(other.level.excess >= ALIKE * gap.level.excess for other in into)
 
 
 def _outgoing(seen: Traffic, caller: str, slow: Sequence[Gap]) -> Finding:

@@ -58,6 +58,11 @@ def test_a_service_slow_on_both_sides_is_no_case_for_the_network_alone() -> None
     }
 
 
+def test_of_a_slow_chain_the_end_that_is_slow_on_both_sides_is_meant() -> None:
+    assert blamed(traffic({("a", "b"): 300, ("b", "c"): 300})) == {"b": "latency"}
+    assert "c" in blamed(traffic({("a", "b"): 14, ("b", "c"): 300}))
+
+
 def test_what_nobody_notices_in_a_whole_request_speaks_low() -> None:
     short, long = (find(traffic({("a", "b"): 60}, own_ms=own))[0].size for own in (100, 5000))
     assert long < short / 3
