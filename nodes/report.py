@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from opsleuth.checkpoints.effects import EffectRow
+from opsleuth.checkpoints.evidence import EvidenceRow
 from opsleuth.nodes.deps import Deps
 from opsleuth.nodes.timeline import timeline
 from opsleuth.state.base import to_json
@@ -40,7 +41,11 @@ def report(state: Investigation, deps: Deps) -> Document:
         "hypotheses": raw["hypotheses"],
         "plan": raw["plan"],
         "timeline": timeline(state, observed),
-        "evidence": [_evidence(o) for o in observed if o.evidence == f"E{o.number}"],
+        "evidence": [
+            _evidence(row, observed[row.number - 1])
+            for row in deps.store.evidence.list(deps.run)
+            if row.number <= len(observed)
+        ],
         "effects": [_effect(row) for row in deps.store.effects.list(deps.run)],
         "denied": [_denied(o) for o in observed if o.status is ResultStatus.NOT_PERMITTED],
         "usage": raw["budget"]["used"],
@@ -60,17 +65,25 @@ def _not_available(said: Iterable[str], sources: Iterable[str], observed: Iterab
 _FAILED = (ResultStatus.UNAVAILABLE, ResultStatus.TIMEOUT, ResultStatus.TRANSIENT, ResultStatus.INTERNAL)
 
 
-def _evidence(o: Observation) -> Mapping[str, Any]:
+def _evidence(row: EvidenceRow, seen: Observation) -> Mapping[str, Any]:
+    """What stands behind `E7`: the call, where it went, and the stored body by its hash. Sizes in bytes."""
     return {
-        "id": o.evidence,
-        "tool": o.tool,
-        "arguments": dict(o.arguments),
-        "purpose": o.purpose,
-        "status": o.status,
-        "headline": o.headline,
-        "source": o.source,
-        "target": o.target,
-        "turn": o.turn,
+        "id": row.id,
+        "tool": row.tool,
+        "arguments": dict(row.arguments),
+        "purpose": seen.purpose,
+        "status": row.status,
+        "headline": row.headline,
+        "source": row.source,
+        "query": row.query,
+        "target": row.target,
+        "scanned": row.scanned,
+        "matched": row.matched,
+        "fetched": row.fetched,
+        "sha256": row.sha256,
+        "size": row.size,
+        "redactions": row.redactions,
+        "turn": seen.turn,
     }
 
 
