@@ -2,11 +2,12 @@
 
 PlannerError
 ├── Malformed          the reply is no valid decision; told to the planner, three in a row end the run
-└── ModelUnavailable   the endpoint cannot be used; the text holds the remedy
+└── ModelUnavailable   the endpoint cannot be used now; the text holds the remedy
+    └── ModelRefused   nor later, before the configuration is mended: key, model's name, address, window
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from opsleuth.state.budget import Spent
 from opsleuth.state.conclusion import Conclusion, Review
@@ -16,12 +17,27 @@ from opsleuth.state.results import Observation as Observation  # noqa: PLC0414 -
 from opsleuth.tools.spec import ToolSpec
 
 
-class PlannerError(Exception):
-    """A turn without a decision; `spent` is what the attempt cost all the same."""
+class Exchange(NamedTuple):
+    """What was sent to a model and what it said, for the trace. `prompt` is the prompt's hash."""
 
-    def __init__(self, text: str, spent: Spent | None = None) -> None:
+    model: str
+    mode: str
+    prompt: str
+    messages: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]]
+    reply: str
+    finish: str = ""
+
+
+class PlannerError(Exception):
+    """A turn without a decision; `spent` is what the attempt cost all the same, `exchanges` what was said."""
+
+    def __init__(
+        self, text: str, spent: Spent | None = None, exchanges: Sequence[Exchange] = ()
+    ) -> None:
         super().__init__(text)
         self.spent = spent or Spent()
+        self.exchanges = tuple(exchanges)
 
 
 class Malformed(PlannerError):
@@ -29,7 +45,11 @@ class Malformed(PlannerError):
 
 
 class ModelUnavailable(PlannerError):
-    """The endpoint cannot be used (down, refused, quota gone); the text holds the remedy."""
+    """The endpoint cannot be used (down, overloaded, quota gone); the text holds the remedy."""
+
+
+class ModelRefused(ModelUnavailable):
+    """The endpoint will not be usable before its configuration is mended; the text says how."""
 
 
 class PlannerView(NamedTuple):
@@ -42,15 +62,27 @@ class PlannerView(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """A decision, what it cost, and the snapshot ids of what was sent and said (empty for the offline planner)."""
+    """A decision, what it cost, and what was sent and said for it (nothing for the offline planner).
+
+    `instead` says why another planner decided than the one that was asked for, when that begins.
+    """
 
     decision: Decision
     spent: Spent = Spent()
-    snapshot: Sequence[str] = ()
+    exchanges: Sequence[Exchange] = ()
+    instead: str = ""
+
+
+class Reviewed(NamedTuple):
+    """A reviewer's word and what it cost."""
+
+    review: Review
+    spent: Spent = Spent()
+    exchanges: Sequence[Exchange] = ()
 
 
 class Planner(Protocol):
-    """Chooses the next step. Raises `Malformed` or `ModelUnavailable`."""
+    """Chooses the next step. Raises `Malformed`, `ModelUnavailable` or `ModelRefused`."""
 
     name: str
 
@@ -58,10 +90,10 @@ class Planner(Protocol):
 
 
 class Reviewer(Protocol):
-    """A second opinion on a draft, from its question, checklist and cited evidence alone."""
+    """A second opinion on a draft, from its question, checklist, cited evidence and the checks' findings alone."""
 
     name: str
 
     async def review(
-        self, state: Investigation, draft: Conclusion, cited: Sequence[Observation]
-    ) -> tuple[Review, Spent]: ...
+        self, state: Investigation, draft: Conclusion, cited: Sequence[Observation], findings: Sequence[str]
+    ) -> Reviewed: ...

@@ -56,6 +56,17 @@ class Spent(NamedTuple):
     estimated: bool = False
     model_calls: int = 0
 
+    def plus(self, other: "Spent") -> "Spent":
+        """Both together."""
+        return Spent(
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+            self.tokens_cached + other.tokens_cached,
+            self.cost + other.cost,
+            self.estimated or other.estimated,
+            self.model_calls + other.model_calls,
+        )
+
 
 class Budget(Frozen):
     """Limits and use."""

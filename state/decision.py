@@ -30,7 +30,10 @@ class HypothesisChange(Frozen):
 
 
 class Decision(Frozen):
-    """One turn's decision: plan and hypothesis changes, and either calls or a conclusion."""
+    """One turn's decision: plan and hypothesis changes, and either calls, or a conclusion, or neither.
+
+    Some models send one thing at a time; a turn that only changes the plan or hypotheses counts as no progress.
+    """
 
     reason: Sentence
     plan: Annotated[tuple[PlanChange, ...], Field(max_length=20)] = ()
@@ -40,8 +43,8 @@ class Decision(Frozen):
 
     @model_validator(mode="after")
     def _calls_or_conclusion(self) -> Self:
-        if bool(self.calls) == (self.conclusion is not None):
-            raise ValueError(
-                "a decision holds either calls (1 to 8) or a conclusion: send exactly one of them"
-            )
+        if self.calls and self.conclusion is not None:
+            raise ValueError("a decision holds either calls or a conclusion, not both: send one of them")
+        if not (self.calls or self.plan or self.hypotheses) and self.conclusion is None:
+            raise ValueError("a decision holds calls (1 to 8) or a conclusion: this one holds nothing")
         return self

@@ -6,6 +6,9 @@ from typing import Any
 
 from opsleuth.tools.spec import ToolSpec
 
+_TEXTUAL = frozenset({"minLength", "maxLength", "format", "uniqueItems", "pattern"})
+_RANGE = frozenset({"minimum", "maximum", "minItems", "maxItems"})
+
 
 def description(spec: ToolSpec) -> str:
     """Purpose, limits and an example in a few words."""
@@ -15,15 +18,18 @@ def description(spec: ToolSpec) -> str:
 
 
 def parameters(spec: ToolSpec) -> dict[str, Any]:
-    """The JSON schema of the arguments, without what a model does not need: titles, null branches, null defaults."""
+    """The JSON schema of the arguments, without what nobody needs: titles, null branches, null defaults."""
     schema: dict[str, Any] = _slim(spec.arguments.model_json_schema())
     schema.setdefault("properties", {})
     return schema
 
 
 def function(spec: ToolSpec) -> dict[str, Any]:
-    """The tool in the form of OpenAI-compatible tool calling."""
-    about = {"name": spec.name, "description": description(spec), "parameters": parameters(spec)}
+    """The tool in the form of OpenAI-compatible tool calling.
+
+    What the check of a request enforces and explains anyway is left out: it would be sent with every turn.
+    """
+    about = {"name": spec.name, "description": description(spec), "parameters": _lean(parameters(spec))}
     return {"type": "function", "function": about}
 
 
@@ -46,3 +52,21 @@ def _slim(schema: Any) -> Any:  # noqa: ANN401 - a JSON schema
     if len(branches) == 1:
         slim = {**branches[0], **{k: v for k, v in slim.items() if k != "anyOf"}}
     return slim
+
+
+def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Without bounds of texts, ranges that the description names, and defaults that are empty."""
+    names_range = " to " in str(schema.get("description"))
+    lean: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "properties":
+            lean[key] = {name: _lean(of) for name, of in value.items()}
+        elif key in _TEXTUAL or (key in _RANGE and names_range) or _says_nothing(key, value):
+            continue
+        else:
+            lean[key] = _lean(value) if isinstance(value, Mapping) else value
+    return lean
+
+
+def _says_nothing(key: str, value: Any) -> bool:  # noqa: ANN401 - a part of a JSON schema
+    return (key == "additionalProperties" and value is False) or (key == "default" and value in ("", []))

@@ -1,0 +1,160 @@
+"""Which model is asked, and how: from flags, `OPSLEUTH_*` variables and profiles of the user's configuration file.
+
+```toml
+profile = "local"                      # the one that is used unless --profile or OPSLEUTH_PROFILE names another
+
+[profiles.local]
+base_url = "http://127.0.0.1:8080/v1"
+model = "qwen3-8b"
+context_tokens = 16000
+
+[profiles.hosted]
+model = "gpt-5-mini"
+key_env = "OPENAI_API_KEY"             # or key_file = "…", or key_command = "pass show openai"
+fallback = "offline"
+reviewer = { model = "gpt-5-nano" }    # what is not said is as in the profile itself
+
+[prices."gpt-5-mini"]                  # US dollars for a million tokens, and as of when
+input = 0.25
+cached = 0.025
+output = 2.00
+date = "2026-11-01"
+```
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError
+
+from opsleuth.models.prices import Price
+from opsleuth.state.base import Frozen, Name, Sentence
+from opsleuth.state.errors import ConfigError
+
+OPENAI = "https://api.openai.com/v1"
+ModeChoice = Literal["auto", "tools", "json"]
+
+
+class ModelSettings(Frozen):
+    """One endpoint and one model. Holds where the key is found, never the key: it is stored with every run.
+
+    `timeout` in seconds of one request, `context_tokens` the model's window, `output_tokens` the longest reply.
+    `stream` is for gateways that cut requests without traffic; tool calls are never streamed.
+    `max_tokens_field` names the field for the longest reply: OpenAI's newer models take only the first.
+    """
+
+    model: Name
+    base_url: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=2_000)] = OPENAI
+    mode: ModeChoice = "auto"
+    key_env: Name | None = None
+    key_file: Name | None = None
+    key_command: Sentence | None = None
+    key_header: Name | None = None
+    organization: Name | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    query: dict[str, str] = Field(default_factory=dict)
+    proxy: Sentence | None = None
+    ca_file: Name | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    timeout: Annotated[float, Field(gt=0, le=3_600)] = 120.0
+    tries: Annotated[int, Field(ge=1, le=10)] = 3
+    context_tokens: Annotated[int, Field(ge=4_000, le=10_000_000)] = 32_000
+    output_tokens: Annotated[int, Field(ge=128, le=1_000_000)] = 4_096
+    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    stream: bool = False
+    fallback: Literal["none", "offline"] = "none"
+    reviewer: Literal["same", "none"] | dict[str, Any] = "same"
+    price: Price | None = None
+
+    def for_reviewer(self) -> Self | None:
+        """The endpoint and model that review, or None: by default the same, asked apart from the planner's talk."""
+        if self.reviewer == "none":
+            return None
+        own = self.reviewer if isinstance(self.reviewer, dict) else {}
+        return _valid(type(self), self.model_dump(exclude={"reviewer"}) | own, "the profile's reviewer")
+
+
+class Configured(Frozen):
+    """What the operator's file, variables and flags say about models; `settings` is None without a model."""
+
+    settings: ModelSettings | None = None
+    reviewer: ModelSettings | None = None
+
+
+_VARIABLES: Mapping[str, str] = {
+    "OPSLEUTH_BASE_URL": "base_url",
+    "OPSLEUTH_MODEL": "model",
+    "OPSLEUTH_MODEL_MODE": "mode",
+    "OPSLEUTH_KEY_ENV": "key_env",
+    "OPSLEUTH_KEY_FILE": "key_file",
+    "OPSLEUTH_KEY_COMMAND": "key_command",
+    "OPSLEUTH_CA_FILE": "ca_file",
+    "OPSLEUTH_FALLBACK": "fallback",
+    "OPSLEUTH_CONTEXT_TOKENS": "context_tokens",
+    "OPSLEUTH_OUTPUT_TOKENS": "output_tokens",
+    "OPSLEUTH_MODEL_TIMEOUT": "timeout",
+    "OPSLEUTH_TEMPERATURE": "temperature",
+    "OPSLEUTH_REVIEWER": "reviewer",
+}
+
+
+def configured(
+    file: Path, environment: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None
+) -> ModelSettings | None:
+    """The model that is to be used, or None where none is configured: flags, then variables, then the file.
+
+    `flags` holds `profile` and overrides by field name, None where a flag was not given. Raises ConfigError.
+    """
+    environment = os.environ if environment is None else environment
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    document = _read(file)
+    profile = given.pop("profile", None) or environment.get("OPSLEUTH_PROFILE") or document.get("profile")
+    values = _profile(document, profile, file)
+    values |= {field: environment[name] for name, field in _VARIABLES.items() if environment.get(name)}
+    values |= given
+    if not values.get("model"):
+        if "base_url" in values or given:
+            raise ConfigError(
+                "a model endpoint is named but no model: set OPSLEUTH_MODEL, or `model` in the profile"
+            )
+        return None
+    prices = document.get("prices", {})
+    if values["model"] in prices:
+        values["price"] = prices[values["model"]]
+    if isinstance(own := values.get("reviewer"), dict) and own.get("model") in prices:
+        values["reviewer"] = own | {"price": prices[own["model"]]}
+    settings = _valid(ModelSettings, values, f"profile {profile}" if profile else "the model's configuration")
+    settings.for_reviewer()
+    return settings
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"the configuration file {file} cannot be read: {error}") from None
+
+
+def _profile(document: Mapping[str, Any], name: str | None, file: Path) -> dict[str, Any]:
+    profiles = document.get("profiles", {})
+    if name is None:
+        return {}
+    if not isinstance(profiles, Mapping) or not isinstance(found := profiles.get(name), Mapping):
+        known = ", ".join(sorted(profiles)) or "none"
+        raise ConfigError(f"there is no profile {name!r} in {file}: the profiles are {known}")
+    return dict(found)
+
+
+def _valid(kind: "type[Any]", values: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 - the type that is asked for
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)
+        )
+        raise ConfigError(f"{where} cannot be used: {wrong}") from None
