@@ -10,7 +10,7 @@ from pathlib import Path
 from opsleuth.checkpoints.db import Database
 from opsleuth.checkpoints.errors import NotFound, NotWritable, Unreadable
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x6F70736C
 SCRIPTS = Path(__file__).parent / "sql"
 

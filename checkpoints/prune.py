@@ -19,6 +19,7 @@ _TABLES = (
     "effects",
     "control",
     "reports",
+    "snapshots",
 )
 _SAVER_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('checkpoints', 'writes')"
 _UNUSED_BODIES = """

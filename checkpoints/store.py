@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opsleuth.checkpoints.evidence import Evidence
     from opsleuth.checkpoints.observations import Observations
     from opsleuth.checkpoints.results import Results
+    from opsleuth.checkpoints.snapshots import Snapshots
 
 # ruff: noqa: PLC0415 - `list` and `log` open the store too: their start pays for no table that they do not read
 
@@ -63,6 +64,12 @@ class Store:
         from opsleuth.checkpoints.observations import Observations
 
         return Observations(self._backing, self.bodies, self.runs)
+
+    @cached_property
+    def snapshots(self) -> "Snapshots":
+        from opsleuth.checkpoints.snapshots import Snapshots
+
+        return Snapshots(self._backing)
 
     @cached_property
     def approvals(self) -> "Approvals":

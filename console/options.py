@@ -75,6 +75,12 @@ class Options:
     max_time: timedelta | None = None
     read_only: bool = False
     planner: str | None = None
+    profile: str | None = None
+    model: str | None = None
+    model_mode: str | None = None
+    fallback: str | None = None
+    record: Path | None = None
+    replay: Path | None = None
 
     @property
     def database(self) -> Path:
@@ -134,6 +140,12 @@ _GLOBAL = (
     _option("--max-time", type=Duration(), help="Active time that a run may take, such as 15m."),
     _option("--read-only", is_flag=True, help="Offer the planner no tool that changes anything."),
     _option("--planner", type=click.Choice(["auto", "offline", "model"]), help="Who decides (default: auto)."),
+    _option("--profile", metavar="NAME", help="Profile of the configuration file to take the model from."),
+    _option("--model", metavar="NAME", help="Model to ask; its server is OPSLEUTH_BASE_URL or the profile's."),
+    _option("--model-mode", type=click.Choice(["auto", "tools", "json"]), help="How to ask it (default: auto finds out)."),
+    _option("--fallback", type=click.Choice(["none", "offline"]), help="Who goes on when the model cannot (default: none)."),
+    _option("--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Record what models and tools say."),
+    _option("--replay", type=click.Path(dir_okay=False, exists=True, path_type=Path), metavar="FILE", help="Hear a recording instead of models and tools."),
 )  # fmt: skip
 
 

@@ -77,6 +77,7 @@ def _start(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> int:
+    from opsleuth.console.modeling import wanted
     from opsleuth.graph.prepare import Settings, StartRequest
 
     request = StartRequest(
@@ -91,6 +92,7 @@ def _start(
             case=str(asked.case.resolve()) if asked.case else None,
             planner=options.planner or "auto",
             read_only=options.read_only,
+            model=wanted(options),
         ),
     )
     return _attempt(options, lambda runner: runner.start(request))
@@ -100,7 +102,23 @@ def resume(run_id: str | None, options: Options) -> int:
     """`resume`: go on from the last node. Raises NotFound before anything heavy is loaded."""
     run = found_run(options, run_id or _picked(options))
     _say(options, f"run {run.id}  {run.question}")
-    return _attempt(options, lambda runner: runner.resume(run.id, options.limits, options.planner))
+    model = _taking_over(options)
+    return _attempt(options, lambda runner: runner.resume(run.id, options.limits, options.planner, model))
+
+
+def _taking_over(options: Options) -> Mapping[str, Any] | None:
+    """The model that an option names for the rest of the run; without one the run's own goes on."""
+    if (
+        options.planner == "model"
+        or options.model
+        or options.profile
+        or options.model_mode
+        or options.fallback
+    ):
+        from opsleuth.console.modeling import wanted
+
+        return wanted(options)
+    return None
 
 
 def _picked(options: Options) -> str:
@@ -123,6 +141,7 @@ def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Out
 
     from opsleuth.checkpoints.redact import Redactor
     from opsleuth.checkpoints.store import Store
+    from opsleuth.console.modeling import parts
     from opsleuth.graph.session import Runner
 
     status = None if options.json or options.quiet else open_screen(sys.stderr, plain=options.plain)
@@ -135,7 +154,8 @@ def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Out
     )
     try:
         with Store.open(options.database, _CLOCK, Redactor()) as store, live:
-            outcome = asyncio.run(work(Runner(store, live, _CLOCK)))
+            runner = Runner(store, live, _CLOCK, parts(options, store.redactor))
+            outcome = asyncio.run(work(runner))
     except KeyboardInterrupt:
         if not live.broken:
             raise

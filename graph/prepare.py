@@ -31,12 +31,16 @@ NO_SOURCE = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What every attempt of a run needs to know; stored with the run, so that resume needs no flag again."""
+    """What every attempt of a run needs to know; stored with the run, so that resume needs no flag again.
+
+    `model` holds the fields of `ModelSettings`, None where no model is configured; never a key.
+    """
 
     case: str | None = None
     planner: str = "auto"
     read_only: bool = False
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    model: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:

@@ -22,8 +22,9 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.graph import build, questions
 from opsleuth.graph.drive import Ended, drive
 from opsleuth.graph.outcome import LAST_EVENT, Outcome, outcome_of
-from opsleuth.graph.prepare import StartRequest, first_state
-from opsleuth.graph.wiring import Parts, deps_for
+from opsleuth.graph.prepare import Settings, StartRequest, first_state
+from opsleuth.graph.wiring import Parts, deciders_of, deps_for
+from opsleuth.models.choose import Deciders
 from opsleuth.nodes.deps import Deps
 from opsleuth.nodes.trace import Event
 from opsleuth.state.base import to_json
@@ -56,6 +57,7 @@ class Runner:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
         opened = self.parts.sources(request.settings)
         state = to_json(first_state(request, opened, self.clock))
+        chosen = deciders_of(self.parts, request.settings, self.store)
         row = self.store.runs.create(
             RunRow(
                 id=request.run,
@@ -68,21 +70,37 @@ class Runner:
             )
         )
         with self.store.lock(row.id):
-            return await self._attempt(row, lambda _: state)
+            return await self._attempt(row, lambda _: state, chosen)
 
-    async def resume(self, run: str, limits: Mapping[str, Any], planner: str | None = None) -> Outcome:
-        """Go on with a run from its last node. `limits` are new totals; `planner` takes over from here.
+    async def resume(
+        self,
+        run: str,
+        limits: Mapping[str, Any],
+        planner: str | None = None,
+        model: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """Go on with a run from its last node. `limits` are new totals; `planner` and `model` take over from here.
 
         Raises NotFound, Busy, and Unreadable for a run that this version cannot read; nothing is changed then.
         """
         row = self._row(run)
+        changed = {key: value for key, value in (("planner", planner), ("model", model)) if value}
         with self.store.lock(row.id):
+            chosen = deciders_of(self.parts, Settings.of(dict(row.settings) | changed), self.store)
             try:
-                return await self._attempt(row, lambda s: self._resumed(row, s, limits, planner), planner)
+                return await self._attempt(
+                    row, lambda s: self._resumed(row, s, limits, planner), chosen, changed
+                )
             except NothingToDo as over:
                 return outcome_of(self.store, row.id, row.status, row.stop_reason, detail=str(over))
 
-    async def _attempt(self, row: RunRow, next_input: NextInput, planner: str | None = None) -> Outcome:
+    async def _attempt(
+        self,
+        row: RunRow,
+        next_input: NextInput,
+        chosen: Deciders,
+        changed: Mapping[str, Any] | None = None,
+    ) -> Outcome:
         with open_saver(self.store.path) as saver:
             graph = build.build(saver)
             config: RunnableConfig = {
@@ -92,18 +110,22 @@ class Runner:
             }
             snapshot = await graph.aget_state(config)
             given = next_input(snapshot)
-            row = self._begin(row, planner)
+            row = self._begin(row, changed or {})
             deps = deps_for(
                 self.parts,
                 self.store,
                 row,
+                chosen,
                 self.clock,
                 self.on_event,
                 step=(snapshot.metadata or {}).get("step", 0),
             )
-            self._announce(row, deps, resumed=bool(snapshot.values))
-            ended = await drive(graph, given, config, deps)
-            return self._end(row, await graph.aget_state(config), ended, deps)
+            try:
+                self._announce(row, deps, resumed=bool(snapshot.values))
+                ended = await drive(graph, given, config, deps)
+                return self._end(row, await graph.aget_state(config), ended, deps)
+            finally:
+                await deps.aclose()
 
     def _resumed(
         self, row: RunRow, snapshot: StateSnapshot, limits: Mapping[str, Any], planner: str | None
@@ -151,7 +173,7 @@ class Runner:
         )
         return Command(goto="plan", update=to_json(again))
 
-    def _begin(self, row: RunRow, planner: str | None) -> RunRow:
+    def _begin(self, row: RunRow, changed: Mapping[str, Any]) -> RunRow:
         for kind in ("pause", "cancel"):  # a wish of before this attempt was granted when the last one ended
             self.store.control.clear(row.id, kind)
         self.store.runs.update(
@@ -161,7 +183,7 @@ class Runner:
             stop_reason=None,
             pid=os.getpid(),
             host=socket.gethostname(),
-            settings=dict(row.settings) | ({"planner": planner} if planner else {}),
+            settings=dict(row.settings) | dict(changed),
         )
         return self._row(row.id)
 

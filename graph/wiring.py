@@ -3,12 +3,16 @@
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph.prepare import Opened, Settings, open_sources
-from opsleuth.models.choose import planner_for
-from opsleuth.models.planner import Planner
+from opsleuth.graph.taped import TapedExecutor
+from opsleuth.models.choose import Deciders, Outside, deciders
+from opsleuth.models.planner import Planner, Reviewer
+from opsleuth.models.settings import ModelSettings
+from opsleuth.models.tape import Tape
 from opsleuth.nodes.deps import Deps
 from opsleuth.nodes.observed import Observed
 from opsleuth.nodes.trace import Event, Trace
@@ -32,13 +36,23 @@ class Parts:
     """What an attempt is made of. Whoever embeds the loop, or tests it, replaces single parts."""
 
     sources: Callable[[Settings], Opened] = open_sources
-    planner: Callable[[str], Planner] = planner_for
+    planner: Callable[[str], Planner] | None = None
+    reviewer: Callable[[str], Reviewer | None] | None = None
     specs: Sequence[ToolSpec] = BUILTIN
     policy: Policy = field(default_factory=Policy)
+    tape: Tape | None = None
+    memory: Path | None = None
+    """A file that keeps which way of asking a model's server knows."""
 
 
 def deps_for(
-    parts: Parts, store: Store, row: RunRow, clock: Clock, on_event: Callable[[Event], None], step: int
+    parts: Parts,
+    store: Store,
+    row: RunRow,
+    chosen: Deciders,
+    clock: Clock,
+    on_event: Callable[[Event], None],
+    step: int,
 ) -> Deps:
     """The surroundings of one attempt. `step` counts the run's node steps so far."""
     settings = Settings.of(row.settings)
@@ -64,9 +78,10 @@ def deps_for(
         store=store,
         trace=Trace(store, row.id, row.attempt, on_event),
         observed=observed,
-        planner=parts.planner(settings.planner),
+        planner=chosen.planner,
+        reviewer=chosen.reviewer,
         toolbox=toolbox,
-        executor=Executor(toolbox, clock, store.redactor, Breaker(clock), limits),
+        executor=_executor(parts.tape, toolbox, clock, store, limits),
         clock=clock,
         context=context,
         redact=store.redactor,
@@ -76,6 +91,23 @@ def deps_for(
         services=sources.services,
         step=step,
     )
+
+
+def deciders_of(parts: Parts, settings: Settings, store: Store) -> Deciders:
+    """Those of the parts where they are given, else those of the run's settings. Raises ConfigError, UsageError."""
+    if parts.planner is not None:
+        return Deciders(
+            parts.planner(settings.planner), parts.reviewer(settings.planner) if parts.reviewer else None
+        )
+    model = ModelSettings.model_validate(settings.model) if settings.model else None
+    outside = Outside(learn=store.redactor.learn, memory=parts.memory, tape=parts.tape)
+    return deciders(settings.planner, model, outside)
+
+
+def _executor(tape: Tape | None, toolbox: Toolbox, clock: Clock, store: Store, limits: Limits) -> Executor:
+    if tape is None:
+        return Executor(toolbox, clock, store.redactor, Breaker(clock), limits)
+    return TapedExecutor(toolbox, clock, store.redactor, Breaker(clock), limits, tape=tape)
 
 
 def _wish(store: Store, run: str) -> str | None:

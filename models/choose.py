@@ -1,20 +1,54 @@
-"""Which planner a run gets, by the word of the operator."""
+"""Who decides and who reviews, by the word of the operator."""
 
-from opsleuth.models.planner import Planner
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from opsleuth.models.planner import Planner, Reviewer
+from opsleuth.models.settings import ModelSettings
+from opsleuth.models.tape import Tape
 from opsleuth.state.errors import ConfigError, UsageError
 
 CHOICES = ("auto", "offline", "model")
 
 
-def planner_for(choice: str) -> Planner:
-    """The planner called `choice`; `auto` is the model if one is configured, else the offline investigator.
+class Deciders(NamedTuple):
+    """A planner, and a second pair of eyes where there is a model for it."""
+
+    planner: Planner
+    reviewer: Reviewer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What models may use besides their settings.
+
+    `learn` is told every key, so that it is redacted wherever it appears. `memory` is a file that keeps which
+    way of asking a server knows. `tape` records the traffic, or answers instead of the network.
+    """
+
+    learn: Callable[[str], None] = lambda _: None
+    memory: Path | None = None
+    tape: Tape | None = None
+
+
+def deciders(choice: str, settings: ModelSettings | None, outside: Outside) -> Deciders:
+    """Those called `choice`; `auto` is the model if one is configured, else the offline investigator.
 
     Raises UsageError for an unknown word, ConfigError where a model is asked for and none is configured.
     """
-    if choice in ("auto", "offline"):
+    if choice not in CHOICES:
+        raise UsageError(f"there is no planner {choice!r}: the choices are {', '.join(CHOICES)}")
+    if choice == "model" and settings is None:
+        raise ConfigError(
+            "no model is configured: set OPSLEUTH_MODEL (and OPSLEUTH_BASE_URL for a server of your own), "
+            "name a profile, or go on without a model (--planner offline)"
+        )
+    if choice == "offline" or settings is None:
         from opsleuth.models.offline import OfflinePlanner  # noqa: PLC0415 - its statistics load only when used
 
-        return OfflinePlanner()
-    if choice == "model":
-        raise ConfigError("no model is configured: go on without one (--planner offline)")
-    raise UsageError(f"there is no planner {choice!r}: the choices are {', '.join(CHOICES)}")
+        return Deciders(OfflinePlanner())
+    from opsleuth.models.assemble import with_model  # noqa: PLC0415 - a client library of half a second
+
+    return Deciders(*with_model(settings, outside.learn, outside.memory, outside.tape))

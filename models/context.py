@@ -1,9 +1,9 @@
 """What a planner is sent this turn, derived from the state within a hard budget of tokens.
 
-    system    the prompt                                    the same for ever
-    user      question, window, alert, demands; the folded calls       changes at a fold only
-    assistant/tool …  the latest turns in full              only added to, until the next fold
-    user      where the run stands: plan, hypotheses, notices, what is left    new every turn
+system    the prompt                                    the same for ever
+user      question, window, alert, demands; the folded calls       changes at a fold only
+assistant/tool …  the latest turns in full              only added to, until the next fold
+user      where the run stands: plan, hypotheses, notices, what is left    new every turn
 """
 
 import json
@@ -124,7 +124,10 @@ def _draft(state: Investigation) -> list[str]:
     for claim in draft.get("claims", ()):
         claim.pop("status", None)
         claim.pop("problems", None)
-    return ["Your conclusion was sent back. Mend it and conclude again, or look closer first. It was:\n" + inert(_compact(draft))]
+    return [
+        "Your conclusion was sent back. Mend it and conclude again, or look closer first. It was:\n"
+        + inert(_compact(draft))
+    ]
 
 
 def _hypothesis(h: Hypothesis) -> str:

@@ -26,7 +26,8 @@ def _ids(letter: str) -> Schema:
 
 
 def _record(properties: Mapping[str, Schema], *required: str) -> Schema:
-    return {"type": "object", "properties": dict(properties), "required": list(required)}
+    made: Schema = {"type": "object", "properties": dict(properties)}
+    return made | ({"required": list(required)} if required else {})
 
 
 STEP = _record(
@@ -36,6 +37,8 @@ STEP = _record(
         "status": {"type": "string", "enum": ["pending", "active", "done", "dropped"]},
     }
 )
+PLAN_LISTS = {"add": "pending", "active": "active", "done": "done", "drop": "dropped"}
+"""The lists of plan_update: texts of new steps, and ids of steps that now stand so."""
 CHANGE = _record(
     {
         "id": _TEXT,
@@ -66,9 +69,7 @@ CONCLUSION = _record(
         "claims": _listing(CLAIM),
         "causes": _listing(CAUSE),
         "propagation": _listing({"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}),
-        "ruled_out": _listing(
-            _record({"hypothesis": _TEXT, "id": _TEXT, "claims": _ids("C")}, "hypothesis")
-        ),
+        "ruled_out": _listing(_record({"hypothesis": _TEXT, "id": _TEXT, "claims": _ids("C")}, "hypothesis")),
         "recommendations": _listing(_record({"text": _TEXT, "claims": _ids("C")}, "text")),
         "not_available": _listing(_TEXT),
         "fields": {"type": "object"},
@@ -84,8 +85,8 @@ def control_functions() -> list[Schema]:
     return [
         function(
             PLAN,
-            "Add steps to the plan (text), or set the status of one (id).",
-            _record({"steps": _listing(STEP)}, "steps"),
+            "Steps to add (texts), and ids (P1) of steps that are now active, done or dropped.",
+            _record({name: _listing(_TEXT) for name in PLAN_LISTS}),
         ),
         function(
             HYPOTHESES,
@@ -107,7 +108,7 @@ def function(name: str, description: str, parameters: Schema) -> Schema:
         "function": {
             "name": name,
             "description": description,
-            "parameters": _without_patterns(parameters),
+            "parameters": _lean(parameters),
         },
     }
 
@@ -137,8 +138,11 @@ def _closed(schema: Schema) -> Schema:
     return schema | {"additionalProperties": False}
 
 
-def _without_patterns(schema: Any) -> Any:  # noqa: ANN401 - a JSON schema
-    """As tool calling sends it with every turn: the check explains a wrong id anyway."""
-    if isinstance(schema, Mapping):
-        return {key: _without_patterns(value) for key, value in schema.items() if key != "pattern"}
-    return [_without_patterns(item) for item in schema] if isinstance(schema, list) else schema
+def _lean(schema: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a JSON schema
+    """As tool calling sends it with every turn: what the check explains anyway is left out."""
+    if isinstance(schema, list):
+        return [_lean(item, depth) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    left_out = {"pattern", "minItems", "maxItems"} | ({"required"} if depth else set())
+    return {key: _lean(value, depth + 1) for key, value in schema.items() if key not in left_out}

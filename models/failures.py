@@ -11,7 +11,9 @@ from typing import NamedTuple
 import openai
 from langchain_core.exceptions import ContextOverflowError
 
+from opsleuth.models.http import MOST_BYTES, TooLong
 from opsleuth.models.settings import ModelSettings
+from opsleuth.state.errors import OpsleuthError
 
 RAISED = (openai.OpenAIError, TimeoutError, ValueError, TypeError, LookupError, AttributeError)
 """Everything that a call through the library is known to raise: its own tree, and what odd replies trip over."""
@@ -71,8 +73,13 @@ def explain(error: Exception, body: str, settings: ModelSettings) -> Failure:
         return Failure(Kind.HEALS, text)
     if isinstance(error, openai.APIConnectionError):
         cause = error.__cause__ or error
+        if isinstance(cause, OpsleuthError):  # a replay that has left its recording
+            return Failure(Kind.CONFIG, str(cause))
+        if isinstance(cause, TooLong):
+            return Failure(Kind.MALFORMED, f"the reply of {where} is longer than {MOST_BYTES} bytes")
         return Failure(
-            Kind.HEALS, f"{where} cannot be reached ({type(cause).__name__}): is it running, is the address right?"
+            Kind.HEALS,
+            f"{where} cannot be reached ({type(cause).__name__}): is it running, is the address right?",
         )
     return _odd_reply(body, where)
 
@@ -82,7 +89,9 @@ def _status(error: openai.APIStatusError, settings: ModelSettings) -> Failure:
     low = said.lower()
     if status in (401, 403):
         kept = settings.key_file or settings.key_env or settings.key_command or "OPSLEUTH_API_KEY"
-        return Failure(Kind.CONFIG, f"{where} refused the key ({status}): check the key that {kept} holds{_quoted(said)}")
+        return Failure(
+            Kind.CONFIG, f"{where} refused the key ({status}): check the key that {kept} holds{_quoted(said)}"
+        )
     if any(mark in low for mark in _TOO_LONG):
         return Failure(Kind.TOO_LONG, _too_long(settings))
     if status == 429:
@@ -100,11 +109,14 @@ def _status(error: openai.APIStatusError, settings: ModelSettings) -> Failure:
 def _limited(error: openai.APIStatusError, low: str, where: str) -> Failure:
     if error.code == "insufficient_quota" or any(mark in low for mark in _QUOTA):
         return Failure(
-            Kind.DOWN, f"the quota of this key at {where} is used up (429): add credit, or use another key or endpoint"
+            Kind.DOWN,
+            f"the quota of this key at {where} is used up (429): add credit, or use another key or endpoint",
         )
     wait = _retry_after(error)
     asks = f" and asks to wait {wait:.0f} s" if wait else ""
-    return Failure(Kind.HEALS, f"{where} is limiting requests (429){asks}: resume later, or lower its load", wait)
+    return Failure(
+        Kind.HEALS, f"{where} is limiting requests (429){asks}: resume later, or lower its load", wait
+    )
 
 
 def _odd_reply(body: str, where: str) -> Failure:
@@ -114,7 +126,9 @@ def _odd_reply(body: str, where: str) -> Failure:
         text = f"{where} answered with a web page, not JSON: base_url should be the API's address, most end in /v1"
         return Failure(Kind.CONFIG, text)
     if body.lstrip().startswith("data:"):
-        return Failure(Kind.CONFIG, f"{where} streams although it was not asked to: set stream = true in the profile")
+        return Failure(
+            Kind.CONFIG, f"{where} streams although it was not asked to: set stream = true in the profile"
+        )
     if start in ("{", "["):
         return Failure(Kind.MALFORMED, "the endpoint's reply holds no choice that can be read")
     return Failure(Kind.HEALS, f"{where} gave no readable answer: is it an OpenAI-compatible endpoint?")

@@ -1,6 +1,6 @@
-"""Text from logs, tools and alerts on its way to a model: fenced, labelled as data, unable to leave its fence.
+r"""Text from logs, tools and alerts on its way to a model: fenced, labelled as data, unable to leave its fence.
 
-Inside a fence stands JSON (or single lines), in which every `<` is spelled `\\u003c`: no text can close the fence
+Inside a fence stands JSON (or single lines), in which every `<` is spelled `\u003c`: no text can close the fence
 or open another one. Characters that hide or reorder text are spelled out too.
 """
 

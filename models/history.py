@@ -9,17 +9,18 @@ from itertools import groupby
 from typing import NamedTuple
 
 from opsleuth.models.fence import fenced, fenced_lines
+from opsleuth.models.fit import fitted
 from opsleuth.models.planner import Observation
 from opsleuth.models.tokens import BYTES_A_TOKEN, estimate
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.canonical import canonical
-from opsleuth.tools.bounds import bounded, cut_text
+from opsleuth.tools.bounds import cut_text
 
 MOST_TURNS, KEPT_TURNS = 6, 2
 """More turns than the first are folded, down to the second: so bytes a turn stay level, and a fold stays rare."""
 SOFT_TOKENS = 8_000
 """More in full than this is folded too, to half of it: reading on costs a call, carrying on costs every turn."""
-MOST_A_CALL = 2_000
+MOST_A_CALL = 3_000
 """Tokens of one observation in full."""
 
 _MEANING = {
@@ -78,7 +79,7 @@ def shown(o: Observation, size: int) -> str:
     meaning = _MEANING.get(o.status, f"{o.status}: an error of the tool, no evidence of the incident")
     again = "" if o.evidence == f"E{o.number}" else " (you had this already)"
     about = f"{o.evidence} {meaning}{again}"
-    return f"{about}\n{fenced(bounded(o.record, max(size - len(about) - 20, 200)))}"
+    return f"{about}\n{fenced(fitted(o.record, max(size - len(about) - 20, 200)))}"
 
 
 def ledger(observations: Sequence[Observation], cap: int) -> str:

@@ -65,9 +65,7 @@ def _of_command(command: str) -> str:
             stdin=subprocess.DEVNULL,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(
-            f"the command for the model's key cannot be run: {type(error).__name__}"
-        ) from None
+        raise ConfigError(f"the command for the model's key cannot be run: {type(error).__name__}") from None
     key = done.stdout.strip()
     if done.returncode or not key or "\n" in key:
         raise ConfigError(

@@ -29,7 +29,7 @@ class Ladder:
     def __init__(self, settings: ModelSettings, memory: Path | None = None) -> None:
         self._rungs = list(LADDERS[settings.mode])
         self._memory = memory
-        self._name = f"{settings.base_url} {settings.model}"
+        self._name = f"{settings.mode} {settings.base_url} {settings.model}"
         self.proven = False
         known = self._recall()
         if known in self._rungs:
@@ -53,7 +53,9 @@ class Ladder:
         self.proven = True
         if self._memory is not None:
             self._memory.parent.mkdir(parents=True, exist_ok=True)
-            self._memory.write_text(json.dumps(_table(self._memory) | {self._name: self.mode}), encoding="utf-8")
+            self._memory.write_text(
+                json.dumps(_table(self._memory) | {self._name: self.mode}), encoding="utf-8"
+            )
 
     def _recall(self) -> Mode | None:
         found = _table(self._memory).get(self._name) if self._memory else None

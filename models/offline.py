@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from opsleuth.models.advice import WORDS
 from opsleuth.models.draft import Suspect, draft, evidence_of, ranking_in, suspects_in
 from opsleuth.models.lookup import Lookup, lookup, reply, search
-from opsleuth.models.planner import Decided, PlannerView
+from opsleuth.models.planner import OFFLINE, Decided, PlannerView
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.decision import Decision, HypothesisChange, PlanChange
 from opsleuth.state.investigation import Hypothesis
@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 class OfflinePlanner:
     """A planner that needs no model."""
 
-    name = "offline"
+    name = OFFLINE
 
     async def decide(self, view: PlannerView) -> Decided:
         """The first stage with a call that was not made yet; after the last one, the conclusion."""
@@ -98,7 +98,11 @@ def _weigh(_: PlannerView) -> Sequence[CallRequest]:
 
 def _challenge(view: PlannerView) -> Sequence[CallRequest]:
     """For the favourite and its rival, a look through another source than the one that made them suspects."""
-    tests = [_test(f"H{n}", suspect, view) for n, suspect in enumerate(suspects_in(view)[:2], start=1)]
+    favourites = list(enumerate(suspects_in(view)[:2], start=1))
+    ids = {s["service"]: f"H{n}" for n, s in favourites}
+    if view.state.hypotheses:  # opened before, maybe by another planner
+        ids = {h.service: h.id for h in view.state.hypotheses if h.service}
+    tests = [_test(ids[s["service"]], s, view) for _, s in favourites if s["service"] in ids]
     return [test for test in tests if test is not None]
 
 
@@ -174,7 +178,9 @@ def _verdict(h: Hypothesis, is_cause: bool, ranking: Observation, view: PlannerV
 
 
 def _plan(view: PlannerView, stage: int) -> tuple[PlanChange, ...]:
-    """The rough plan at the first turn; later, which step is done and which is under way."""
+    """The rough plan at the first turn; later, which step is done and which is under way. Another's plan stays."""
+    if view.state.plan and view.state.plan[0].text != STAGES[0].step:
+        return ()
     if not view.state.plan:
         steps = [
             PlanChange(text=s.step, status="active" if i == stage else "pending")

@@ -15,10 +15,10 @@ from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 
 from opsleuth.models.failures import RAISED, Failure, Kind, explain
+from opsleuth.models.http import Tap
 from opsleuth.models.planner import Malformed, ModelRefused, ModelUnavailable
 from opsleuth.models.reply import Asked, Reply, Tokens, ToolCall
 from opsleuth.models.settings import ModelSettings
-from opsleuth.models.tap import Tap
 from opsleuth.state.errors import ConfigError
 
 CONNECT_SECONDS = 10.0
@@ -177,7 +177,10 @@ def _reply(message: Any, raw: str) -> Reply:  # noqa: ANN401 - checked here
         text=_text(message.content),
         calls=[
             *(ToolCall(call["name"], call["args"]) for call in message.tool_calls),
-            *(ToolCall(b["name"] or "?", {}, str(b["error"] or b["args"])[-300:]) for b in message.invalid_tool_calls),
+            *(
+                ToolCall(b["name"] or "?", {}, str(b["error"] or b["args"])[-300:])
+                for b in message.invalid_tool_calls
+            ),
         ],
         finish=str(message.response_metadata.get("finish_reason") or ""),
         refusal=str(message.additional_kwargs.get("refusal") or ""),
@@ -191,5 +194,3 @@ def _text(content: Any) -> str:  # noqa: ANN401 - text, or a list of content blo
         return content
     parts = [block.get("text", "") if isinstance(block, dict) else str(block) for block in content]
     return "".join(part for part in parts if isinstance(part, str))
-
-

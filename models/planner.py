@@ -16,6 +16,9 @@ from opsleuth.state.investigation import Investigation
 from opsleuth.state.results import Observation as Observation  # noqa: PLC0414 - planners speak of it by this module
 from opsleuth.tools.spec import ToolSpec
 
+OFFLINE = "offline"
+"""The name of the planner that needs no model."""
+
 
 class Exchange(NamedTuple):
     """What was sent to a model and what it said, for the trace. `prompt` is the prompt's hash."""
@@ -32,9 +35,7 @@ class Exchange(NamedTuple):
 class PlannerError(Exception):
     """A turn without a decision; `spent` is what the attempt cost all the same, `exchanges` what was said."""
 
-    def __init__(
-        self, text: str, spent: Spent | None = None, exchanges: Sequence[Exchange] = ()
-    ) -> None:
+    def __init__(self, text: str, spent: Spent | None = None, exchanges: Sequence[Exchange] = ()) -> None:
         super().__init__(text)
         self.spent = spent or Spent()
         self.exchanges = tuple(exchanges)
@@ -84,7 +85,8 @@ class Reviewed(NamedTuple):
 class Planner(Protocol):
     """Chooses the next step. Raises `Malformed`, `ModelUnavailable` or `ModelRefused`."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     async def decide(self, view: PlannerView) -> Decided: ...
 
@@ -92,7 +94,8 @@ class Planner(Protocol):
 class Reviewer(Protocol):
     """A second opinion on a draft, from its question, checklist, cited evidence and the checks' findings alone."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     async def review(
         self, state: Investigation, draft: Conclusion, cited: Sequence[Observation], findings: Sequence[str]

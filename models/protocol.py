@@ -7,16 +7,29 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from opsleuth.models.controls import CONCLUDE, CONTROLS, HYPOTHESES, PLAN, control_functions, decision_schema
+from opsleuth.models.controls import (
+    CONCLUDE,
+    CONTROLS,
+    HYPOTHESES,
+    PLAN,
+    PLAN_LISTS,
+    control_functions,
+    decision_schema,
+)
 from opsleuth.models.planner import Malformed
 from opsleuth.models.reply import Reply, ToolCall
 from opsleuth.state.calls import Risk
 from opsleuth.state.decision import Decision
-from opsleuth.tools.schema import function, parameters
+from opsleuth.tools.schema import description, function, parameters
 from opsleuth.tools.spec import ToolSpec
 
 WHY, TESTS, AGAIN = "why", "tests", "repeat_of"
-"""What a call carries besides the tool's own arguments."""
+"""What a call carries besides the tool's own arguments. `tests` is only told in words: it may open the `why` too."""
+_TESTS_FIRST = re.compile(r"\W{0,3}(H[1-9]\d{0,4})\b\W*")
+_SAID_ONCE = frozenset({"exact service name", "from; default: window start", "before; default: window end"})
+"""Descriptions of arguments that the prompt gives once for all tools."""
+_BOUNDS = frozenset({"default", "minimum", "maximum", "minItems", "maxItems"})
+"""What the check of a request explains to whoever oversteps it."""
 
 _KEYS = frozenset(Decision.model_fields)
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
@@ -38,7 +51,9 @@ def response_schema(specs: Sequence[ToolSpec]) -> dict[str, Any]:
 def decision_of_calls(reply: Reply, specs: Sequence[ToolSpec]) -> Decision:
     """The decision that a reply's tool calls make up. Raises Malformed with every fault."""
     if broken := [call for call in reply.calls if call.broken is not None]:
-        raise Malformed("; ".join(f"the arguments of {c.name} are no JSON object: {c.broken}" for c in broken))
+        raise Malformed(
+            "; ".join(f"the arguments of {c.name} are no JSON object: {c.broken}" for c in broken)
+        )
     known = {spec.name: spec for spec in specs}
     document: dict[str, Any] = {"plan": [], "hypotheses": [], "calls": []}
     for call in reply.calls:
@@ -52,7 +67,7 @@ def decision_of_calls(reply: Reply, specs: Sequence[ToolSpec]) -> Decision:
 
 def decision_of_text(text: str) -> Decision:
     """The decision that a text holds as its one JSON object. Raises Malformed."""
-    found = [value for value in _objects(_THOUGHT.sub("", text)) if _KEYS & value.keys()]
+    found = [value for value in objects(text) if _KEYS & value.keys()]
     distinct = [value for i, value in enumerate(found) if value not in found[:i]]
     if not distinct:
         raise Malformed(_no_object(text))
@@ -98,14 +113,32 @@ def check_whole(reply: Reply) -> None:
 
 
 def _with_purpose(spec: ToolSpec) -> dict[str, Any]:
+    """A real tool, lean: it is sent with every turn. Raises ValueError for an argument that every call carries."""
     made = function(spec)
-    form = made["function"]["parameters"]
-    clash = {WHY, TESTS, AGAIN} & form["properties"].keys()
+    about = made["function"]
+    clash = {WHY, TESTS, AGAIN} & about["parameters"]["properties"].keys()
     if clash:
-        raise ValueError(f"{spec.name} has an argument {', '.join(clash)}, which every call carries: rename it")
-    form["properties"] = form["properties"] | {name: {"type": "string"} for name in _carried(spec)}
-    form["required"] = [*form.get("required", ()), WHY]
-    return made
+        raise ValueError(
+            f"{spec.name} has an argument {', '.join(clash)}, which every call carries: rename it"
+        )
+    declared = (WHY,) if spec.risk is Risk.READ else (WHY, AGAIN)
+    own = {name: _short(name, of) for name, of in about["parameters"]["properties"].items()}
+    required = [*about["parameters"].get("required", ()), WHY]
+    form = about["parameters"] | {
+        "properties": own | {name: {"type": "string"} for name in declared},
+        "required": required,
+    }
+    words = description(spec)
+    if all(of.get("type") not in ("array", "object") for of in own.values()):
+        words = words.partition(" Example: ")[0]  # plain arguments need none
+    return made | {"function": {"name": spec.name, "description": words, "parameters": form}}
+
+
+def _short(name: str, form: Mapping[str, Any]) -> dict[str, Any]:
+    """An argument's schema without what the prompt says once for all tools, and without defaults and bounds."""
+    known = name == "limit" or form.get("description") in _SAID_ONCE
+    left_out = _BOUNDS | ({"description"} if known else set())
+    return {key: value for key, value in form.items() if key not in left_out}
 
 
 def _carried(spec: ToolSpec) -> Sequence[str]:
@@ -135,11 +168,29 @@ def _control(call: ToolCall, document: dict[str, Any]) -> None:
         document["reason"] = str(arguments.pop("reason", "") or "the evidence suffices")
         document["conclusion"] = arguments
         return
-    field, key = {PLAN: ("plan", "steps"), HYPOTHESES: ("hypotheses", "changes")}[call.name]
-    items = arguments.pop(key, None)
-    if not isinstance(items, list) or arguments:
-        raise Malformed(f"{call.name} takes exactly one argument, the list {key!r}")
-    document[field] += [_plain(item) for item in items]
+    document["plan" if call.name == PLAN else "hypotheses"] += (
+        _steps(arguments) if call.name == PLAN else _changes(arguments)
+    )
+
+
+def _steps(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The lists of plan_update as changes of single steps."""
+    if unknown := arguments.keys() - PLAN_LISTS.keys():
+        raise Malformed(f"{PLAN} has no {', '.join(sorted(unknown))}: its lists are {', '.join(PLAN_LISTS)}")
+    steps = []
+    for name, status in PLAN_LISTS.items():
+        items = arguments.get(name) or []
+        if not isinstance(items, list):
+            raise Malformed(f"{PLAN}: {name} is a list of texts")
+        steps += [{"text" if name == "add" else "id": item, "status": status} for item in items]
+    return steps
+
+
+def _changes(arguments: Mapping[str, Any]) -> list[Any]:
+    items = arguments.get("changes")
+    if not isinstance(items, list) or len(arguments) > 1:
+        raise Malformed(f"{HYPOTHESES} takes exactly one argument, the list 'changes'")
+    return [_plain(item) for item in items]
 
 
 def _request(call: ToolCall, spec: ToolSpec | None) -> dict[str, Any]:
@@ -153,9 +204,10 @@ def _request(call: ToolCall, spec: ToolSpec | None) -> dict[str, Any]:
 def _renamed(call: Mapping[str, Any]) -> dict[str, Any]:
     """A call with its purpose under the name that the state has for it."""
     renamed = {key: value for key, value in call.items() if key != WHY and value is not None}
-    if WHY in call:
-        renamed["purpose"] = call[WHY]
-    return renamed
+    why = call.get(WHY)
+    if isinstance(why, str) and (named := _TESTS_FIRST.match(why)) and TESTS not in renamed:
+        renamed[TESTS], why = named[1], why[named.end() :]
+    return renamed | ({"purpose": why} if why is not None else {})
 
 
 def _plain(item: Any) -> Any:  # noqa: ANN401 - what the model sent
@@ -163,8 +215,9 @@ def _plain(item: Any) -> Any:  # noqa: ANN401 - what the model sent
     return {k: v for k, v in item.items() if v is not None} if isinstance(item, Mapping) else item
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every outermost JSON object in a text."""
+def objects(text: str) -> Iterator[dict[str, Any]]:
+    """Every outermost JSON object in a text, thoughts left out."""
+    text = _THOUGHT.sub("", text)
     decoder, at = json.JSONDecoder(), text.find("{")
     for _ in range(_MOST_OPENINGS):
         if at < 0:
@@ -184,7 +237,9 @@ def _no_object(text: str) -> str:
         json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         why = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
-        return f"the reply is no JSON object with the fields of a decision ({why}): send one, and nothing else"
+        return (
+            f"the reply is no JSON object with the fields of a decision ({why}): send one, and nothing else"
+        )
     return f"the reply is JSON but no decision: it needs {', '.join(sorted(_KEYS))}"
 
 

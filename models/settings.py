@@ -26,7 +26,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -69,19 +69,15 @@ class ModelSettings(Frozen):
     reviewer: Literal["same", "none"] | dict[str, Any] = "same"
     price: Price | None = None
 
-    def for_reviewer(self) -> Self | None:
+    def for_reviewer(self) -> "ModelSettings | None":
         """The endpoint and model that review, or None: by default the same, asked apart from the planner's talk."""
         if self.reviewer == "none":
             return None
         own = self.reviewer if isinstance(self.reviewer, dict) else {}
-        return _valid(type(self), self.model_dump(exclude={"reviewer"}) | own, "the profile's reviewer")
-
-
-class Configured(Frozen):
-    """What the operator's file, variables and flags say about models; `settings` is None without a model."""
-
-    settings: ModelSettings | None = None
-    reviewer: ModelSettings | None = None
+        return _valid(
+            self.model_dump(exclude={"reviewer"}) | {"mode": "json"} | own,
+            "the profile's reviewer",
+        )
 
 
 _VARIABLES: Mapping[str, str] = {
@@ -126,7 +122,7 @@ def configured(
         values["price"] = prices[values["model"]]
     if isinstance(own := values.get("reviewer"), dict) and own.get("model") in prices:
         values["reviewer"] = own | {"price": prices[own["model"]]}
-    settings = _valid(ModelSettings, values, f"profile {profile}" if profile else "the model's configuration")
+    settings = _valid(values, f"profile {profile}" if profile else "the model's configuration")
     settings.for_reviewer()
     return settings
 
@@ -150,9 +146,9 @@ def _profile(document: Mapping[str, Any], name: str | None, file: Path) -> dict[
     return dict(found)
 
 
-def _valid(kind: "type[Any]", values: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 - the type that is asked for
+def _valid(values: Mapping[str, Any], where: str) -> ModelSettings:
     try:
-        return kind.model_validate(values)
+        return ModelSettings.model_validate(values)
     except ValidationError as error:
         wrong = "; ".join(
             f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)

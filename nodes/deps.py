@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from opsleuth.checkpoints.store import Store
-from opsleuth.models.planner import Planner, Reviewer
+from opsleuth.models.planner import OFFLINE, Planner, Reviewer
 from opsleuth.nodes.observed import Observed
 from opsleuth.nodes.stopping import Stopping
 from opsleuth.nodes.trace import Place, Trace
@@ -53,6 +53,17 @@ class Deps:
     reviewer: Reviewer | None = None
     step: int = 0
     entered: float = 0.0
+
+    @property
+    def second_opinion(self) -> Reviewer | None:
+        """The reviewer, for drafts that a model wrote: the offline planner could not mend its own."""
+        return None if self.planner.name == OFFLINE else self.reviewer
+
+    async def aclose(self) -> None:
+        """Close what the planner and the reviewer hold open."""
+        for decider in (self.planner, self.reviewer):
+            if close := getattr(decider, "aclose", None):
+                await close()
 
     def enter(self, node: str, state: Investigation, checkpoint: str) -> None:
         """A node begins."""

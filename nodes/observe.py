@@ -5,13 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from opsleuth.checkpoints.evidence import EvidenceMeta
 from opsleuth.models.planner import Observation
 from opsleuth.nodes.deps import Deps, Step
+from opsleuth.nodes.progress import STALLED, stalled_notice
 from opsleuth.state.calls import Call, Gate, ResultStatus, Risk
 from opsleuth.state.investigation import Investigation, Notice
 from opsleuth.state.outcome import StopReason
 from opsleuth.tools.spec import CallResult
-
-WARN_AFTER = 2
-"""Turns without anything new before the planner is told; as many again end the run."""
 
 
 async def observe(state: Investigation, deps: Deps) -> Step:
@@ -37,7 +35,7 @@ async def observe(state: Investigation, deps: Deps) -> Step:
         notices=(*state.notices, *_notices(new, stalled))[-12:],
         budget=state.budget.plus(tool_calls=len(new)),
     )
-    if stalled >= 2 * WARN_AFTER:
+    if stalled >= STALLED:
         detail = f"{stalled} turns in a row asked again for what was known"
         return Step(state.changed(stop_reason=StopReason.STAGNATION, stop_detail=detail), "verify")
     return Step(state, "verify" if effects else "plan")
@@ -105,8 +103,4 @@ def _notices(new: Iterable[Observation], stalled: int) -> Iterable[Notice]:
             yield Notice(
                 code="repeated", text=f"O{o.number} repeats {o.evidence}: it is recorded, cite {o.evidence}"
             )
-    if stalled == WARN_AFTER:
-        yield Notice(
-            code="stagnation",
-            text=f"{stalled} turns brought nothing new. Conclude with what is known, or ask for something else.",
-        )
+    yield from stalled_notice(stalled)

@@ -14,6 +14,7 @@ NEXT = {
     StopReason.COST_LIMIT: "go on with more money: opsleuth resume RUN --max-cost USD (a new total)",
     StopReason.STAGNATION: "add a note with a new direction (opsleuth note RUN TEXT), then opsleuth resume RUN",
     StopReason.MODEL_UNAVAILABLE: "mend the endpoint and go on (opsleuth resume RUN), or go on without it (--planner offline)",
+    StopReason.MODEL_REFUSED: "mend what the message names and go on (opsleuth resume RUN), or go on without a model (--planner offline)",
     StopReason.MALFORMED_DECISIONS: "go on with another model (opsleuth resume RUN --model M) or without one (--planner offline)",
     StopReason.SOURCE_UNAVAILABLE: "bring the source back, then opsleuth resume RUN",
     StopReason.CANCELED: "go on at any time: opsleuth resume RUN",

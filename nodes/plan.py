@@ -1,12 +1,11 @@
 """plan: ask the planner for the next step, and turn its decision into checked, numbered, gated calls."""
 
-from typing import Any
-
-from opsleuth.models.planner import Decided, Malformed, ModelUnavailable, PlannerView
+from opsleuth.models.planner import Decided, Malformed, ModelRefused, ModelUnavailable, PlannerView
 from opsleuth.nodes import decide
+from opsleuth.nodes.charge import charged
 from opsleuth.nodes.deps import Deps, Step
 from opsleuth.nodes.marks import marks
-from opsleuth.state.budget import Spent
+from opsleuth.nodes.progress import STALLED, stalled_notice
 from opsleuth.state.calls import Call, CallRequest, Gate
 from opsleuth.state.investigation import Investigation, Notice
 from opsleuth.state.outcome import StopReason
@@ -27,10 +26,14 @@ async def plan(state: Investigation, deps: Deps) -> Step:
     try:
         decided = await deps.stopping.run(deps.planner.decide(view))
     except Malformed as error:
-        return _malformed(_charged(state, error.spent, deps), deps, str(error))
+        return _malformed(charged(state, error, deps), deps, str(error))
+    except ModelRefused as error:
+        return _stop(charged(state, error, deps), StopReason.MODEL_REFUSED, str(error))
     except ModelUnavailable as error:
-        return _stop(_charged(state, error.spent, deps), StopReason.MODEL_UNAVAILABLE, str(error))
-    state = _charged(state, decided.spent, deps)
+        return _stop(charged(state, error, deps), StopReason.MODEL_UNAVAILABLE, str(error))
+    state = charged(state, decided, deps)
+    if decided.instead:
+        deps.trace.emit("warning", code="degraded", message=decided.instead, hint="from this turn on")
     try:
         return _take(decided, state, deps)
     except Malformed as error:
@@ -52,7 +55,18 @@ def _take(decided: Decided, before: Investigation, deps: Deps) -> Step:
     _trace_decision(decided, before, state, deps)
     if decision.conclusion is not None:
         return Step(state, "verify")
+    if not calls:
+        return _thought(state)
     return Step(state, "approve" if any(call.gate is Gate.ASK for call in calls) else "act")
+
+
+def _thought(state: Investigation) -> Step:
+    """A turn that only changed the plan or the hypotheses: allowed, but nothing new came of it."""
+    stalled = state.stalled + 1
+    state = state.changed(stalled=stalled, notices=(*state.notices, *stalled_notice(stalled))[-12:])
+    if stalled >= STALLED:
+        return _stop(state, StopReason.STAGNATION, f"{stalled} turns in a row asked for nothing new")
+    return Step(state, "plan")
 
 
 def _call(request: CallRequest, index: int, state: Investigation, deps: Deps) -> Call:
@@ -77,14 +91,6 @@ def _malformed(state: Investigation, deps: Deps, text: str) -> Step:
 
 def _stop(state: Investigation, reason: StopReason, detail: str) -> Step:
     return Step(state.changed(stop_reason=reason, stop_detail=detail[:1000], pending=()), "verify")
-
-
-def _charged(state: Investigation, spent: Spent, deps: Deps) -> Investigation:
-    if spent.model_calls:
-        used: dict[str, Any] = {"in": spent.tokens_in, "out": spent.tokens_out, "cached": spent.tokens_cached}
-        used |= {"usd": str(spent.cost), "estimated": spent.estimated}
-        deps.trace.emit("model.completed", model=deps.planner.name, role="planner", **used)
-    return state.changed(budget=state.budget.plus(spent=spent))
 
 
 def _trace_decision(decided: Decided, before: Investigation, after: Investigation, deps: Deps) -> None:
@@ -118,5 +124,4 @@ def _trace_decision(decided: Decided, before: Investigation, after: Investigatio
         reason=decided.decision.reason,
         calls=[call.id for call in after.pending],
         concludes=decided.decision.conclusion is not None,
-        snapshot=list(decided.snapshot),
     )

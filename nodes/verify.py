@@ -3,6 +3,7 @@
 from langgraph.graph import END
 
 from opsleuth.nodes.deps import Deps, Step
+from opsleuth.nodes.opinion import By, second_opinion
 from opsleuth.nodes.partial import partial
 from opsleuth.nodes.postconditions import after_effects
 from opsleuth.nodes.report import report
@@ -18,32 +19,37 @@ async def verify(state: Investigation, deps: Deps) -> Step:
         return await after_effects(state, deps)
     draft = state.draft or partial(state, deps.observed.upto(state.observations))
     checked = check(draft, state, deps)
-    if state.stop_reason is None and checked.gaps and state.rework < state.budget.limits.rework:
-        return _rework(state, checked, deps)
-    return _end(state, checked, deps)
+    if state.stop_reason is None and state.rework < state.budget.limits.rework:
+        heard = await second_opinion(draft, checked, state, deps)
+        if gaps := (*checked.gaps, *heard.objections):
+            return _rework(heard.state, gaps, checked, heard.by, deps)
+        return _end(heard.state, checked, heard.by, deps)
+    return _end(state, checked, "checks", deps)
 
 
-def _rework(state: Investigation, checked: Checked, deps: Deps) -> Step:
-    gaps = checked.gaps[:12]
+def _rework(state: Investigation, gaps: tuple[str, ...], checked: Checked, by: By, deps: Deps) -> Step:
+    gaps = gaps[:12]
     deps.trace.emit("claim.verified", accepted=False, gaps=list(gaps), rework=state.rework + 1)
     notices = tuple(Notice(code="rework", text=gap[:1000]) for gap in gaps)
     return Step(
         state.changed(
             notices=notices,
             rework=state.rework + 1,
-            review=Review(accepted=False, gaps=gaps, unsupported=checked.unsupported),
+            review=Review(accepted=False, gaps=gaps, unsupported=checked.unsupported, by=by),
         ),
         "plan",
     )
 
 
-def _end(state: Investigation, checked: Checked, deps: Deps) -> Step:
+def _end(state: Investigation, checked: Checked, by: By, deps: Deps) -> Step:
     """Store the report in a table that is read without the framework, then end."""
     final: Conclusion = checked.conclusion
     reason = state.stop_reason or StopReason.CONCLUDED
     state = state.changed(
         draft=final,
-        review=Review(accepted=not checked.gaps, gaps=checked.gaps[:12], unsupported=checked.unsupported),
+        review=Review(
+            accepted=not checked.gaps, gaps=checked.gaps[:12], unsupported=checked.unsupported, by=by
+        ),
         stop_reason=reason,
         status=ENDS[reason][0],
         notices=(),

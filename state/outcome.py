@@ -27,6 +27,7 @@ class StopReason(StrEnum):
     COST_LIMIT = "cost_limit"
     STAGNATION = "stagnation"
     MODEL_UNAVAILABLE = "model_unavailable"
+    MODEL_REFUSED = "model_refused"
     MALFORMED_DECISIONS = "malformed_decisions"
     SOURCE_UNAVAILABLE = "source_unavailable"
     INTERNAL_ERROR = "internal_error"
@@ -100,6 +101,7 @@ DANGER = (
     ExitCode.DENIED,
     ExitCode.WAITING,
     ExitCode.LIMIT,
+    ExitCode.CONFIG,
     ExitCode.UNREACHABLE,
     ExitCode.INCONCLUSIVE,
     ExitCode.OK,
@@ -114,6 +116,7 @@ ENDS: dict[StopReason, tuple[Status, ExitCode]] = {
     StopReason.COST_LIMIT: (Status.COMPLETED, ExitCode.LIMIT),
     StopReason.STAGNATION: (Status.COMPLETED, ExitCode.LIMIT),
     StopReason.MODEL_UNAVAILABLE: (Status.FAILED, ExitCode.UNREACHABLE),
+    StopReason.MODEL_REFUSED: (Status.FAILED, ExitCode.CONFIG),
     StopReason.MALFORMED_DECISIONS: (Status.FAILED, ExitCode.UNREACHABLE),
     StopReason.SOURCE_UNAVAILABLE: (Status.FAILED, ExitCode.UNREACHABLE),
     StopReason.INTERNAL_ERROR: (Status.FAILED, ExitCode.INTERNAL),

@@ -30,7 +30,7 @@ def bounded(record: Mapping[str, Any], limit: int) -> Mapping[str, Any]:
     text, items = _WIDEST_TEXT, _WIDEST_LIST
     note = {"bytes": whole, "limit": limit}
     while text >= 16:
-        smaller: dict[str, Any] = {**_shrunk(record, text, items), "cut": note}
+        smaller: dict[str, Any] = {**shrunk(record, text, items), "cut": note}
         if size(smaller) <= limit:
             return smaller
         text, items = text // 2, max(2, items // 2)
@@ -45,13 +45,14 @@ def cut_text(text: str, width: int) -> str:
     return f"{text[:head]}…[{len(text) - head - tail:,} characters cut]…{text[len(text) - tail :]}"
 
 
-def _shrunk(value: Any, text: int, items: int) -> Any:  # noqa: ANN401 - any JSON value
+def shrunk(value: Any, text: int, items: int) -> Any:  # noqa: ANN401 - any JSON value
+    """The value with texts of at most about `text` characters and lists of at most `items`, the holes marked."""
     if isinstance(value, str):
         return cut_text(value, text)
     if isinstance(value, Mapping):
-        return {key: _shrunk(item, text, items) for key, item in value.items()}
+        return {key: shrunk(item, text, items) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_shrunk(item, text, items) for item in _ends(value, items)]
+        return [shrunk(item, text, items) for item in _ends(value, items)]
     return value
 
 

@@ -64,16 +64,16 @@ def test_a_migration_that_fails_changes_nothing(
     with Store.open(path, clock, Redactor()) as store:
         store.runs.create(RunRow(id="inv-20261129-aaaa", question="q"))
     before = tables(path)
-    scripts = tmp_path / "sql"
+    scripts, newer = tmp_path / "sql", migrations.SCHEMA_VERSION + 1
     scripts.mkdir()
-    (scripts / "0002_more.sql").write_text("CREATE TABLE more (x); INSERT INTO nowhere VALUES (1);")
+    (scripts / f"{newer:04d}_more.sql").write_text("CREATE TABLE more (x); INSERT INTO nowhere VALUES (1);")
     monkeypatch.setattr(migrations, "SCRIPTS", scripts)
-    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", newer)
     with pytest.raises(StoreError):
         Store.open(path, clock, Redactor())
     assert tables(path) == before
 
-    (scripts / "0002_more.sql").write_text("CREATE TABLE more (x);")
+    (scripts / f"{newer:04d}_more.sql").write_text("CREATE TABLE more (x);")
     with Store.open(path, clock, Redactor()) as store:
         assert [run.id for run in store.runs.list()] == ["inv-20261129-aaaa"]
     assert "more" in tables(path)

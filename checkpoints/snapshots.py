@@ -1,0 +1,42 @@
+"""What a model was sent and said, by content within a run: a message that is sent again is stored once."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.bodies import bounded
+from opsleuth.checkpoints.errors import NotFound
+from opsleuth.state.canonical import digest
+
+CAP = 400_000
+"""Bytes of one document before compression; what is beyond is left out of the middle, marked and counted."""
+
+_INSERT = "INSERT INTO snapshots (run, id, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+
+
+class Snapshots:
+    """The table of snapshots. An id is the first 16 hex digits of the redacted document's SHA-256."""
+
+    def __init__(self, backing: Backing) -> None:
+        self._backing, self._db = backing, backing.db
+        self._known: dict[tuple[str, str], str] = {}
+
+    def put(self, run: str, document: Mapping[str, Any]) -> str:
+        """Store a document, redacted first and then bounded; the same one again costs nothing."""
+        key = (run, digest(document))
+        if key not in self._known:
+            raw = bounded(self._backing.redactor(document).value, CAP)[0].encode()
+            self._known[key] = hashlib.sha256(raw).hexdigest()[:16]
+            self._db.change(_INSERT, (run, self._known[key], zlib.compress(raw)))
+        return self._known[key]
+
+    def get(self, run: str, snapshot: str) -> dict[str, Any]:
+        """One stored document. Raises NotFound."""
+        row = self._db.row("SELECT data FROM snapshots WHERE run = ? AND id = ?", (run, snapshot))
+        if row is None:
+            raise NotFound(f"no snapshot {snapshot!r} in {run}: it was pruned, or made by another run")
+        found: dict[str, Any] = json.loads(zlib.decompress(row["data"]))
+        return found

@@ -1,0 +1,45 @@
+"""Which model a run is given, and whether its traffic is recorded, from the options of one invocation."""
+
+from typing import Any
+
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.console.options import Options, folder
+from opsleuth.graph.wiring import Parts
+from opsleuth.models.settings import configured
+from opsleuth.models.tape import Tape
+from opsleuth.state.base import to_json
+from opsleuth.state.errors import ConfigError, UsageError
+
+
+def wanted(options: Options) -> dict[str, Any] | None:
+    """The configured model as a run's settings hold it: from flags, variables, the configuration file. Raises ConfigError."""
+    if options.planner == "offline":
+        return None
+    flags = {
+        "profile": options.profile,
+        "model": options.model,
+        "mode": options.model_mode,
+        "fallback": options.fallback,
+    }
+    settings = configured(folder("XDG_CONFIG_HOME", ".config") / "config.toml", flags=flags)
+    if settings is None:
+        return None
+    if options.max_cost is not None and settings.price is None:
+        raise ConfigError(
+            f'--max-cost needs the price of {settings.model}: add [prices."{settings.model}"] with input, output '
+            "and date to the configuration file, or limit tokens (--max-tokens)"
+        )
+    return to_json(settings)
+
+
+def parts(options: Options, redactor: Redactor) -> Parts:
+    """The parts of a run beside its settings: the tape, and the memory of how servers like to be asked."""
+    if options.record and options.replay:
+        raise UsageError("--record and --replay exclude each other: give one of them")
+    tape = None
+    if options.replay:
+        tape = Tape.playing(options.replay)
+    elif options.record:
+        tape = Tape.recording(options.record, redactor)
+    memory = None if tape else folder("XDG_CACHE_HOME", ".cache") / "model-modes.json"
+    return Parts(tape=tape, memory=memory)

@@ -1,0 +1,62 @@
+"""What a model call cost goes to the budget; what was sent and said is kept, and the trace tells of both."""
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from opsleuth.models.planner import Exchange
+from opsleuth.nodes.deps import Deps
+from opsleuth.state.budget import Spent
+from opsleuth.state.investigation import Investigation
+
+
+class Costly(Protocol):
+    """A decision, a review, or a failure to make one."""
+
+    @property
+    def spent(self) -> Spent: ...
+
+    @property
+    def exchanges(self) -> Iterable[Exchange]: ...
+
+
+def charged(state: Investigation, cost: Costly, deps: Deps, role: str = "planner") -> Investigation:
+    """The state after this cost; one event for each exchange, with the id of its snapshot."""
+    exchanges = list(cost.exchanges)
+    if exchanges:
+        with deps.store.transaction():
+            for exchange in exchanges:
+                _told(exchange, role, cost.spent if exchange is exchanges[-1] else Spent(), deps)
+    return state.changed(budget=state.budget.plus(spent=cost.spent))
+
+
+def _told(exchange: Exchange, role: str, spent: Spent, deps: Deps) -> None:
+    used: dict[str, Any] = {"in": spent.tokens_in, "out": spent.tokens_out, "cached": spent.tokens_cached}
+    used |= {"usd": str(spent.cost), "estimated": spent.estimated}
+    deps.trace.emit(
+        "model.completed",
+        model=exchange.model,
+        role=role,
+        mode=exchange.mode,
+        prompt=exchange.prompt,
+        finish=exchange.finish,
+        snapshot=_kept(exchange, deps),
+        **used,
+    )
+
+
+def _kept(exchange: Exchange, deps: Deps) -> str:
+    """The id of the exchange's snapshot; its messages and tools are documents of their own, stored once."""
+
+    def put(document: dict[str, Any]) -> str:
+        return deps.store.snapshots.put(deps.run, document)
+
+    return put(
+        {
+            "model": exchange.model,
+            "mode": exchange.mode,
+            "prompt": exchange.prompt,
+            "messages": [put(dict(message)) for message in exchange.messages],
+            "tools": put({"tools": list(exchange.tools)}),
+            "reply": put({"reply": exchange.reply}),
+        }
+    )
