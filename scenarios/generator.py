@@ -22,6 +22,8 @@ from opsleuth.scenarios.world import draw_world
 
 # Strength of a fault in spreads of the baseline.
 LEVELS = {"high": 8.0, "middle": 4.0, "low": 2.0}
+# Spreads above the usual level from which samples in a row are no chance, as a monitor is set up.
+ALERTING = 2.0
 HEALTHY_KIND, TWO_KIND = "healthy", "two_causes"
 KINDS: Sequence[str] = (*FAULTS, HEALTHY_KIND, TWO_KIND)
 # Faults that stand beside each other without hiding each other: one of these, one of those.
@@ -169,19 +171,32 @@ def _alert(scene: Scene, dialect: Dialect, answers: Sequence[Answer]) -> Alert:
     if first.alert and scene.random.random() < 0.4:
         return Alert(first.alert, first.service, None)
     touched = [name for answer in answers for name in (answer.service, *scene.world.upstream(answer.service))]
-    victims = [name for name in touched if scene.world.service(name).role != "external"]
+    victims = _suffering(scene, [n for n in touched if scene.world.service(n).role != "external"])
     entry = scene.random.random() < 0.6 and scene.world.edge.name in victims
     service = scene.world.edge.name if entry else scene.random.choice(victims)
-    metric = dialect.app[3 if _fails(scene, service) else 1].name
+    slower, failing = _strain(scene, service)
+    metric = dialect.app[3 if failing > slower else 1].name
     return Alert(f"{metric} of {service} above its usual range for 3 minutes.", service, metric)
 
 
-def _fails(scene: Scene, service: str) -> bool:
-    """Whether the service's failures stand out more than its latency, ten minutes after the onset."""
+def _suffering(scene: Scene, names: Sequence[str]) -> list[str]:
+    """Those whose latency or failures left their range, so that the alert is true; failing that, the most strained.
+
+    An alert about a service that is as usual would make every such case the same as a healthy one.
+    """
+    strains = {name: max(_strain(scene, name)) for name in names}
+    return [n for n, strain in strains.items() if strain >= ALERTING] or [
+        max(strains, key=strains.__getitem__)
+    ]
+
+
+def _strain(scene: Scene, service: str) -> tuple[float, float]:
+    """By how many of its usual spreads a service is slower, and fails more, ten minutes after the onset."""
     before = scene.rest[service]
     after = levels(scene.world, scene.effects, scene.timing.onset + 600)[service]
-    latency = (after.latency_ms * after.tail / (before.latency_ms * before.tail) - 1) / 0.08
-    return (after.fail_share - before.fail_share) / scene.spread(service, "fail") > latency
+    slower = after.latency_ms * after.tail / (before.latency_ms * before.tail) - 1
+    failing = (after.fail_share - before.fail_share) / scene.spread(service, "fail")
+    return slower / scene.world.service(service).noise, failing
 
 
 def _write(scene: Scene, sources: Sources, alert: Alert, folder: Path) -> None:
