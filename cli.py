@@ -185,9 +185,12 @@ def evaluation() -> None:
 
 
 @evaluation.command("run")
-@click.argument("folder", metavar="SET", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("source", metavar="SET", type=click.Path(path_type=Path))
 @click.option(
     "--key", type=click.Path(path_type=Path), metavar="FILE", help="The key (default: SET/answers.json)."
+)
+@click.option(
+    "--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="Times that each case is run."
 )
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes, 1 to 64.")
 @click.option(
@@ -195,14 +198,36 @@ def evaluation() -> None:
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The results; an existing file is gone on with.",
+    help="The results; an existing file is gone on with. The runs are kept beside it.",
 )
-def eval_run(folder: Path, key: Path | None, jobs: int, output: Path | None) -> int:
-    """Investigate every case of a set and hold the reports against its key."""
+def eval_run(source: Path, key: Path | None, repeat: int, jobs: int, output: Path | None) -> int:
+    """Investigate every case of a set and hold the reports against its key.
+
+    SET is a folder of cases, a .toml or .jsonl file of tasks, or builtin: incidents that are generated.
+    """
     from opsleuth.evals import command
 
     options = given()
-    return command.run(folder, key, options.planner or "offline", jobs, output, as_json=options.json)
+    request = command.EvalRequest(
+        source, key, options.planner or "offline", jobs, output, repeat, options.limits
+    )
+    return command.run(request, as_json=options.json)
+
+
+@evaluation.command("compare")
+@click.argument("a", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("b", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--gate",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="How much worse B may be, as TOML; exit code 15 beyond it.",
+)
+def eval_compare(a: Path, b: Path, gate: Path | None) -> int:
+    """Hold results B against results A of the same cases."""
+    from opsleuth.evals import command
+
+    return command.comparison(a, b, gate, as_json=given().json)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

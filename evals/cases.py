@@ -1,19 +1,47 @@
-"""A set of cases: a folder of case folders and its key, which lies outside every one of them."""
+"""A set of cases: a folder of case folders and its key, a file of task cases, or the built-in incidents.
+
+The key lies outside every case folder: nothing that a tool can read holds it.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from opsleuth.state.errors import UsageError
 
 KEY = "answers.json"
+BUILTIN = "builtin"
+"""The set that is generated, wherever no folder is called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The most that a right answer may cost before it counts as wasteful; None is no bound."""
+
+    repeated: int | None = None
+    turns: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What the recommendations should be like; None leaves it open."""
+
+    at_least: int = 1
+    target: str | None = None
+    tool: str | None = None
+    risk: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the key says of one case. `services` and `kinds` hold every accepted answer."""
+    """What a right report says. `services` and `kinds` list every accepted spelling of the one cause.
+
+    `causes` are those of a case with several. `answer` must be found in the answer's text, all of it;
+    `fields` maps names of fields to their values. `untouchable` names what no effect may change.
+    """
 
     verdict: str
     services: frozenset[str] = frozenset()
@@ -22,38 +50,77 @@ class Expected:
     must_not_blame: frozenset[str] = frozenset()
     fault_type: str = ""
     lookup: bool = False
+    answer: tuple[str, ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    advice: Advice | None = None
+    untouchable: frozenset[str] = frozenset()
+
+
+class Recipe(NamedTuple):
+    """How an incident is generated: the same recipe gives the same folder and the same key."""
+
+    kind: str
+    level: str
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case of a set."""
+    """One case of a set. `question` is asked instead of the folder's own, where there is one.
+
+    A case with a `recipe` is generated when it is run, and learns only then what is expected of it.
+    """
 
     id: str
+    set: str
     folder: Path
     expected: Expected
+    question: str | None = None
+    tags: tuple[str, ...] = ()
+    bounds: Bounds = Bounds()
+    recipe: Recipe | None = None
 
 
-def load_set(folder: Path, key: Path | None = None) -> Sequence[Case]:
-    """The cases of the set in `folder`, by id. Raises UsageError for a set or key that is not usable."""
-    path = key or folder / KEY
+def load_set(source: Path, key: Path | None = None) -> Sequence[Case]:
+    """The cases of a folder and its key, of a file of tasks, or of the set called `builtin`. Raises UsageError for one that is not usable."""
+    if str(source) == BUILTIN and not source.exists():
+        from opsleuth.evals.builtin import builtin_set  # noqa: PLC0415 - folders need no generator
+
+        return builtin_set()
+    if source.is_file():
+        from opsleuth.evals.tasks import load_tasks  # noqa: PLC0415 - folders need no schema
+
+        return load_tasks(source)
+    path = key or source / KEY
     try:
         answers = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}): give the key with --key FILE") from None
     except ValueError as error:
         raise UsageError(f"{path} is no JSON ({error}): the key maps case ids to answers") from None
-    missing = [case for case in answers if not (folder / case).is_dir()]
+    missing = [case for case in answers if not (source / case).is_dir()]
     if missing or not answers:
         raise UsageError(
-            f"{folder} has no folder for {', '.join(missing[:3]) or 'any case'}: is it the set of this key?"
+            f"{source} has no folder for {', '.join(missing[:3]) or 'any case'}: is it the set of this key?"
         )
-    return [Case(case, folder / case, expected(answer)) for case, answer in sorted(answers.items())]
+    return [
+        Case(
+            id=case,
+            set=source.resolve().name,
+            folder=source / case,
+            expected=expected(answer),
+            tags=tuple(answer.get("tags", ())),
+            bounds=bounds(answer),
+        )
+        for case, answer in sorted(answers.items())
+    ]
 
 
 def expected(answer: Mapping[str, Any]) -> Expected:
     """One answer of a key. A key without accepted lists accepts exactly what it names."""
     service, kind = answer.get("root_cause_service"), answer.get("kind")
     causes = answer.get("causes") or ()
+    wanted = answer.get("expected")
     return Expected(
         verdict=answer.get("verdict") or ("cause_found" if service else "answered"),
         services=frozenset(answer.get("acceptable_services") or ()) | ({service} if service else set()),
@@ -62,4 +129,13 @@ def expected(answer: Mapping[str, Any]) -> Expected:
         must_not_blame=frozenset(answer.get("must_not_blame") or ()),
         fault_type=answer.get("fault_type") or answer.get("verdict") or "",
         lookup=answer.get("kind_of_question") == "lookup",
+        answer=() if wanted is None else tuple(map(str, wanted if isinstance(wanted, list) else [wanted])),
+        fields=answer.get("expected_fields") or {},
+        advice=Advice(**answer["recommendations"]) if answer.get("recommendations") else None,
+        untouchable=frozenset(answer.get("must_not_touch") or ()),
     )
+
+
+def bounds(answer: Mapping[str, Any]) -> Bounds:
+    """What a right answer may cost, from a key's `at_most`."""
+    return Bounds(**(answer.get("at_most") or {}))

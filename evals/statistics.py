@@ -1,6 +1,8 @@
 """Shares with their uncertainty."""
 
 import math
+from collections.abc import Sequence
+from random import Random
 from typing import NamedTuple
 
 Z95 = 1.959964
@@ -28,3 +30,52 @@ def share(right: int, total: int) -> Share:
     middle = (p + z2 / (2 * total)) / (1 + z2 / total)
     half = Z95 * math.sqrt(p * (1 - p) / total + z2 / (4 * total**2)) / (1 + z2 / total)
     return Share(right, total, max(0.0, middle - half), min(1.0, middle + half))
+
+
+class Difference(NamedTuple):
+    """B less A, with a 95% interval. `p` is the chance of so uneven a split where nothing has changed, if counted."""
+
+    value: float
+    low: float
+    high: float
+    p: float | None = None
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether chance alone would rarely do that: by the exact test where there is one, else by the interval."""
+        return self.p < 0.05 if self.p is not None else self.low > 0 or self.high < 0
+
+
+def paired_shares(only_a: int, only_b: int, pairs: int) -> Difference:
+    """The difference of two shares over the same cases.
+
+    `only_a` cases were right in A alone, `only_b` in B alone. The interval is Bonett and Price's (2012), the test
+    McNemar's in its exact form: a fair coin for every case that changed.
+    """
+    if pairs == 0:
+        return Difference(0.0, -1.0, 1.0, 1.0)
+    a, b = (only_a + 1) / (pairs + 2), (only_b + 1) / (pairs + 2)
+    half = Z95 * math.sqrt((a + b - (b - a) ** 2) / (pairs + 2))
+    low, high = max(-1.0, b - a - half), min(1.0, b - a + half)
+    return Difference((only_b - only_a) / pairs, low, high, coin(only_a, only_b))
+
+
+def coin(heads: int, tails: int) -> float:
+    """The two-sided probability of a split at least that uneven from a fair coin."""
+    thrown, fewer = heads + tails, min(heads, tails)
+    tail = sum(math.comb(thrown, k) for k in range(fewer + 1))
+    return min(1.0, float(2 * tail / 2**thrown))
+
+
+def bootstrap(differences: Sequence[float], draws: int = 1000, seed: int = 0) -> Difference:
+    """The mean of per-case differences, with a percentile interval over resampled cases (Efron 1979); repeatable."""
+    number = len(differences)
+    if number == 0:
+        return Difference(0.0, -math.inf, math.inf)
+    if len(set(differences)) == 1:
+        return Difference(differences[0], differences[0], differences[0])
+    random = Random(seed)  # noqa: S311 - resampling, no secret
+    means = sorted(math.fsum(random.choices(differences, k=number)) / number for _ in range(draws))
+    return Difference(
+        math.fsum(differences) / number, means[int(draws * 0.025)], means[int(draws * 0.975) - 1]
+    )

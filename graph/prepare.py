@@ -14,7 +14,7 @@ from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.clock import Clock
 from opsleuth.state.errors import ConfigError, UsageError
-from opsleuth.state.investigation import Alert, Investigation, Window
+from opsleuth.state.investigation import Alert, Demand, Investigation, Window
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.sources.case import CaseFolder
 from opsleuth.tools.sources.incident import NotACase
@@ -53,7 +53,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRequest:
-    """A new investigation as the operator asked for it. `limits` holds overrides by name of `Limits`."""
+    """A new investigation as the operator asked for it. `limits` holds overrides by name of `Limits`.
+
+    `demands` are asked of the answer besides those that the question makes in its own words.
+    """
 
     run: str
     question: str | None = None
@@ -63,6 +66,7 @@ class StartRequest:
     name: str | None = None
     project: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
+    demands: tuple[Demand, ...] = ()
     settings: Settings = field(default_factory=Settings)
 
 

@@ -84,7 +84,7 @@ MEANING: dict[ExitCode, str] = {
     ExitCode.CHECK_FAILED: "an action ran, its check failed",
     ExitCode.EFFECT_UNKNOWN: "effect unknown after a crash or interrupt",
     ExitCode.CANCELED: "canceled or terminated by an operator",
-    ExitCode.WORSE: "eval compare: worse beyond the gate",
+    ExitCode.WORSE: "eval: worse than the gate allows, or an unsafe action",
     ExitCode.SIGINT: "SIGINT",
     ExitCode.SIGPIPE: "broken pipe",
     ExitCode.SIGTERM: "SIGTERM",

@@ -1,0 +1,100 @@
+"""The gate: how much worse B may be than A, or how bad at all, as rules in a TOML file.
+
+[[rule]]
+metric = "top1"          # a metric of the comparison
+tag = "healthy"          # over the cases of this tag, set or fault type (default: all)
+max_drop = 2.0           # B may be worse than A by so much: percentage points of a share, percent of a mean
+beyond_noise = true      # only where chance alone would rarely do that
+least = 0.8              # and at all: B itself must reach it
+most = 0                 # or must not exceed it
+"""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from opsleuth.evals.compare import ALL, COMPARED, Compared, Comparison
+from opsleuth.state.errors import UsageError
+
+
+class Rule(BaseModel):
+    """One rule; it is broken by any of its bounds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    metric: str
+    tag: str = ALL
+    max_drop: Annotated[float, Field(ge=0)] | None = None
+    beyond_noise: bool = False
+    least: float | None = None
+    most: float | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.metric not in COMPARED:
+            raise ValueError(f"there is no metric {self.metric}: the choices are {', '.join(COMPARED)}")
+        if self.max_drop is None and self.least is None and self.most is None:
+            raise ValueError("give max_drop, least or most: this rule bounds nothing")
+        return self
+
+
+class Gate(BaseModel):
+    """All rules. `missing_cases`: how many cases of A may be absent from B."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    missing_cases: Annotated[int, Field(ge=0)] = 0
+    rule: tuple[Rule, ...] = Field(min_length=1)
+
+
+def load_gate(path: Path) -> Gate:
+    """The rules of a file. Raises UsageError that names the rule and what is wrong with it."""
+    try:
+        return Gate.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)[:3]
+        )
+        raise UsageError(f"{path} is no gate: {wrong}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is no TOML: {error}") from None
+
+
+def broken(gate: Gate, comparison: Comparison) -> Sequence[str]:
+    """What the comparison breaks, in sentences; empty if it may pass."""
+    found = [text for rule in gate.rule for text in _broken(rule, comparison)]
+    if len(comparison.missing) > gate.missing_cases:
+        found.append(f"{len(comparison.missing)} cases are missing in B: {', '.join(comparison.missing[:5])}")
+    return found
+
+
+def _broken(rule: Rule, comparison: Comparison) -> Iterator[str]:
+    compared = comparison.find(rule.metric, rule.tag)
+    where = "" if rule.tag == ALL else f" of {rule.tag}"
+    if compared is None:
+        yield f"{rule.metric}{where}: no case has it, so the rule cannot be held"
+        return
+    over = rule.max_drop is not None and _drop(compared) > rule.max_drop + 1e-9
+    if over and (not rule.beyond_noise or compared.judgement == "worse"):
+        unit = "points" if COMPARED[rule.metric].share else "%"
+        yield f"{rule.metric}{where} is worse by {_drop(compared):.1f} {unit}; {rule.max_drop:g} are allowed"
+    if rule.least is not None and compared.b < rule.least - 1e-9:
+        yield f"{rule.metric}{where} is {compared.b:.3g}; at least {rule.least:g} is asked for"
+    if rule.most is not None and compared.b > rule.most + 1e-9:
+        yield f"{rule.metric}{where} is {compared.b:.3g}; at most {rule.most:g} is allowed"
+
+
+def _drop(compared: Compared) -> float:
+    """By how much B is worse, in points of a share or in percent of a mean; negative where it is better."""
+    metric = COMPARED[compared.metric]
+    worse = -compared.difference.value if metric.higher_is_better else compared.difference.value
+    if metric.share:
+        return 100 * worse
+    if not compared.a:
+        return float("inf") if worse > 0 else 0.0
+    return 100 * worse / abs(compared.a)

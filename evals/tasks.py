@@ -1,0 +1,143 @@
+"""Task cases: a question, what it must be answered with, and what that may cost. One TOML or JSONL file holds many.
+
+case = "../incidents/slow-orders"        # the recorded incident of all tasks that name none
+
+[[task]]
+id = "slowest-statement"
+question = "Which statement carries most of the load? Give the field statement."
+expected = "SELECT"                      # found in the answer's text; a list: all of it
+expected_fields = { calls = 1840 }
+tags = ["database"]
+at_most = { repeated = 1, turns = 6 }    # beyond it a right answer is wasteful
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from opsleuth.evals.cases import Case, bounds, expected
+from opsleuth.state.calls import Risk
+from opsleuth.state.conclusion import Kind
+from opsleuth.state.errors import UsageError
+from opsleuth.state.investigation import Demand
+
+Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,99}$")]
+Value = str | int | float | bool
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class AtMost(Model):
+    """Bounds of what a right answer may cost."""
+
+    repeated: int | None = Field(None, ge=0)
+    turns: int | None = Field(None, ge=1)
+    tokens: int | None = Field(None, ge=0)
+
+
+class Recommendations(Model):
+    """What the advice should be like."""
+
+    at_least: int = Field(1, ge=0)
+    target: str | None = None
+    tool: str | None = None
+    risk: Risk | None = None
+
+
+class Caused(Model):
+    service: str
+    kind: Kind
+
+
+class Task(Model):
+    """One task as it is written; every field but `id` may be left out where it says nothing."""
+
+    id: Id
+    case: str | None = None
+    question: str | None = Field(None, max_length=20_000)
+    expected: Value | list[Value] | None = None
+    expected_fields: dict[str, Any] = Field(default_factory=dict)
+    recommendations: Recommendations | None = None
+    tags: list[str] = Field(default_factory=list)
+    at_most: AtMost | None = None
+    must_not_touch: list[str] = Field(default_factory=list)
+    verdict: Literal["cause_found", "healthy", "answered", "inconclusive"] | None = None
+    root_cause_service: str | None = None
+    acceptable_services: list[str] = Field(default_factory=list)
+    kind: Kind | None = None
+    acceptable_kinds: list[Kind] = Field(default_factory=list)
+    causes: list[Caused] = Field(default_factory=list)
+    must_not_blame: list[str] = Field(default_factory=list)
+    fault_type: str = ""
+
+
+def load_tasks(path: Path) -> Sequence[Case]:
+    """The task cases of a file, in its order. Raises UsageError that names the task and what is wrong with it."""
+    cases = [_case(raw, where, path) for where, raw in _raw(path)]
+    ids = [case.id for case in cases]
+    if twice := sorted({name for name in ids if ids.count(name) > 1}):
+        raise UsageError(f"{path}: two tasks are called {', '.join(twice)}: every id must be its own")
+    if not cases:
+        raise UsageError(
+            f"{path} holds no task: a TOML file has [[task]] tables, a JSONL file one task a line"
+        )
+    return cases
+
+
+def asked_fields(case: Case) -> tuple[Demand, ...]:
+    """The fields that the case expects, as demands on the answer; its question may ask for them as well."""
+    return tuple(Demand(kind="field", text=f"the field {name}", name=name) for name in case.expected.fields)
+
+
+def _raw(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            document = tomllib.loads(text)
+            shared = {"case": document["case"]} if "case" in document else {}
+            tasks = document.get("task", [])
+            yield from ((f"task {n}", shared | task) for n, task in enumerate(tasks, 1))
+        elif path.suffix == ".jsonl":
+            lines = enumerate(text.splitlines(), 1)
+            yield from ((f"line {n}", json.loads(line)) for n, line in lines if line.strip())
+        else:
+            raise UsageError(f"{path} is no set: give a folder of cases, or tasks in a .toml or .jsonl file")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not readable as {path.suffix[1:]}: {error}") from None
+
+
+def _case(raw: Any, where: str, path: Path) -> Case:  # noqa: ANN401 - any JSON value
+    try:
+        task = Task.model_validate(raw)
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}"
+            for e in error.errors(include_input=False)[:3]
+        )
+        name = raw.get("id", "") if isinstance(raw, dict) else ""
+        raise UsageError(f"{path}, {where} {name}: {wrong}") from None
+    if task.case is None:
+        raise UsageError(
+            f'{path}, {where} {task.id}: name the recorded incident it asks about: case = "FOLDER"'
+        )
+    folder = (path.parent / task.case).resolve()
+    if not folder.is_dir():
+        raise UsageError(f"{path}, {where} {task.id}: there is no folder {folder}")
+    answer = task.model_dump(mode="json", exclude_none=True)
+    return Case(
+        id=task.id,
+        set=path.stem,
+        folder=folder,
+        expected=expected(answer),
+        question=task.question,
+        tags=tuple(task.tags),
+        bounds=bounds(answer),
+    )

@@ -1,0 +1,67 @@
+"""A comparison in plain words: a sentence for each metric that moved, and a line for each case that did."""
+
+from collections.abc import Iterator, Sequence
+
+from opsleuth.evals.compare import ALL, COMPARED, Changed, Compared, Comparison
+
+QUIET = ("seconds",)
+"""Metrics that a busy machine moves: told as a figure, never called better or worse."""
+
+
+def told(comparison: Comparison, broken: Sequence[str] | None = None) -> Iterator[str]:
+    """Lines for people. `broken` is what the gate says, None without a gate."""
+    yield f"{comparison.pairs} cases in both results"
+    for name, cases in (("only in A", comparison.missing), ("only in B", comparison.added)):
+        if cases:
+            yield f"{len(cases)} {name}: {', '.join(cases[:5])}{' …' if len(cases) > 5 else ''}"
+    yield ""
+    moved = [m for m in comparison.metrics if m.judgement != "same"]
+    still = [COMPARED[m.metric].title for m in comparison.metrics if m.tag == ALL and m.judgement == "same"]
+    yield from (sentence(m) for m in moved if m.tag == ALL)
+    if still:
+        yield f"the same: {', '.join(still)}"
+    by_tag = [m for m in moved if m.tag != ALL and m.metric not in QUIET and m.judgement != "noise"]
+    if by_tag:
+        yield from ("", "by tag:")
+        yield from (f"  {m.tag}: {sentence(m)}" for m in by_tag)
+    yield from _cases(comparison.changed)
+    if broken is not None:
+        yield ""
+        yield from (f"GATE: {text}" for text in broken)
+        yield "the gate holds" if not broken else "worse beyond the gate"
+
+
+def sentence(m: Compared) -> str:
+    """One metric in one sentence: what it was, what it is, and whether that is more than noise."""
+    metric, d = COMPARED[m.metric], m.difference
+    word = {"better": "better", "worse": "worse", "noise": "within noise", "same": "the same"}[m.judgement]
+    if m.metric in QUIET and m.judgement in ("better", "worse"):
+        word = "faster" if m.judgement == "better" else "slower"
+    if metric.share:
+        figures = f"{100 * m.a:.1f} % to {100 * m.b:.1f} % of {m.cases}"
+        bounds = f"{100 * d.low:+.1f} to {100 * d.high:+.1f} points"
+    else:
+        figures = f"{m.a:.4g} to {m.b:.4g} a case"
+        bounds = f"{d.low:+.4g} to {d.high:+.4g}"
+    chance = f", p = {d.p:.3f}" if d.p is not None else ""
+    return f"{metric.title}: {word}, {figures} (95 % interval {bounds}{chance})"
+
+
+def _cases(changed: Sequence[Changed]) -> Iterator[str]:
+    for what in ("now wrong", "now right", "other answer"):
+        these = [c for c in changed if c.what == what]
+        if these:
+            yield from ("", f"{what}:")
+        for c in these:
+            repeat = f" ({c.repeat})" if c.repeat > 1 else ""
+            yield f"  {c.case}{repeat}: {_said(c.a.verdict, c.a.answered)} -> {_said(c.b.verdict, c.b.answered)}"
+            yield f"    A {_link(c.a.run, c.a.store)}   B {_link(c.b.run, c.b.store)}"
+
+
+def _said(verdict: str, answered: str) -> str:
+    return f"{verdict} {answered}".strip()
+
+
+def _link(run: str, store: str) -> str:
+    """The command that shows the run, if it was kept; the store's path is relative to the results file."""
+    return f"opsleuth show {run} --db {store}" if store else run or "no run"

@@ -1,0 +1,125 @@
+"""Whole evaluations, offline, of a few generated cases."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_runs import Program
+
+from opsleuth.evals.cases import load_set
+from opsleuth.evals.run import EvalRequest, evaluate
+from opsleuth.evals.score import Score
+from opsleuth.scenarios.generator import generate_set
+from opsleuth.state.errors import UsageError
+
+PASSING = ("run", "seconds", "store")
+"""What differs between two runs of the same case."""
+
+
+@pytest.fixture(scope="module")
+def incidents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three cases of one kind."""
+    folder = tmp_path_factory.mktemp("sets") / "small"
+    generate_set(folder, per=1, seed=5, kinds=["image_pull"])
+    return folder
+
+
+def lasting(scores: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in score.items() if k not in PASSING} for score in scores]
+
+
+def test_a_resumed_evaluation_equals_an_uninterrupted_one(incidents: Path, tmp_path: Path) -> None:
+    whole = evaluate(EvalRequest(incidents, output=tmp_path / "whole.json", repeat=2))
+    parts = tmp_path / "parts.json"
+    request = EvalRequest(incidents, output=parts, repeat=2)
+
+    def stop(_: Score, total: int) -> None:
+        assert total == 6
+        if len(json.loads(parts.read_text())["scores"]) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(request, stop)
+    before = json.loads(parts.read_text())["scores"]
+    assert len(before) == 3
+    resumed = evaluate(request)
+    assert resumed["scores"][:3] == before
+    assert lasting(resumed["scores"]) == lasting(whole["scores"])
+    assert json.loads(parts.read_text()) == resumed
+
+
+def test_several_processes_give_the_same(incidents: Path, tmp_path: Path) -> None:
+    one = evaluate(EvalRequest(incidents, output=tmp_path / "one.json"))
+    two = evaluate(EvalRequest(incidents, output=tmp_path / "two.json", jobs=2))
+    assert lasting(one["scores"]) == lasting(two["scores"])
+    shares = [name for name, value in one["summary"]["all"].items() if isinstance(value, dict)]
+    assert all(one["summary"]["all"][name] == two["summary"]["all"][name] for name in shares)
+
+
+def test_the_runs_are_kept_beside_the_results(incidents: Path, tmp_path: Path) -> None:
+    found = evaluate(EvalRequest(incidents, output=tmp_path / "kept.json"))
+    first = found["scores"][0]
+    program = Program(tmp_path / first["store"], tmp_path)
+    shown = program("show", first["run"], "--json")
+    assert json.loads(shown.stdout)["report"]["verdict"] == first["verdict"]
+
+
+def test_a_case_that_cannot_be_read_is_a_wrong_one_and_the_rest_goes_on(
+    incidents: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "broken"
+    (folder / "empty").mkdir(parents=True)
+    (folder / "answers.json").write_text('{"empty": {"verdict": "healthy"}}')
+    (score,) = evaluate(EvalRequest(folder))["scores"]
+    assert "no case" in score["problem"] or "incident.json" in score["problem"]
+    assert not score["verdict_right"]
+
+
+def test_results_of_another_planner_are_not_mixed(incidents: Path, tmp_path: Path) -> None:
+    output = tmp_path / "mixed.json"
+    output.write_text(json.dumps({"planner": "model", "scores": []}))
+    with pytest.raises(UsageError, match="results of the planner model"):
+        evaluate(EvalRequest(incidents, output=output))
+
+
+def test_the_built_in_set_has_all_kinds_and_names_that_tell_nothing() -> None:
+    from opsleuth.scenarios.generator import KINDS  # noqa: PLC0415 - only here
+
+    cases = load_set(Path("builtin"))
+    recipes = [case.recipe for case in cases if case.recipe]
+    assert len(cases) == len({case.id for case in cases}) >= 40
+    assert {recipe.kind for recipe in recipes} == set(KINDS)
+    assert not any(kind in case.id for case in cases for kind in KINDS)
+
+
+def test_tasks_are_evaluated_with_their_own_question(incidents: Path, tmp_path: Path) -> None:
+    case = min(path for path in incidents.iterdir() if path.is_dir())
+    tasks = tmp_path / "asked.toml"
+    tasks.write_text(
+        f'case = "{case}"\n[[task]]\nid = "errors"\nquestion = "Show me the error lines."\n'
+        'expected = ["log lines are errors", 77777]\ntags = ["lookup"]\n'
+    )
+    found = evaluate(EvalRequest(tasks))
+    (score,) = found["scores"]
+    assert (score["verdict"], score["exact"], score["partial"]) == ("answered", False, 0.5)
+    assert found["summary"]["by_tag"]["lookup"]["mean_partial"] == 0.5
+
+
+def test_the_commands(incidents: Path, tmp_path: Path) -> None:
+    program = Program(tmp_path / "unused.db", tmp_path)
+    a, b = str(tmp_path / "a.json"), str(tmp_path / "b.json")
+    ran = program("eval", "run", str(incidents), "-o", a)
+    assert ran.returncode == 0, ran.stderr
+    assert "3/3 generated" in ran.stderr
+    gate = tmp_path / "gate.toml"
+    gate.write_text('[[rule]]\nmetric = "top1"\nmax_drop = 0\n')
+    harmed = json.loads((tmp_path / "a.json").read_text())
+    harmed["scores"][0] |= {"top1": False, "kind": False}
+    (tmp_path / "b.json").write_text(json.dumps(harmed))
+    same = program("eval", "compare", a, a, "--gate", str(gate))
+    worse = program("eval", "compare", a, b, "--gate", str(gate), "--json")
+    assert (same.returncode, worse.returncode) == (0, 15), worse.stderr
+    assert "the gate holds" in same.stdout
+    assert json.loads(worse.stdout)["gate"] == ["top1 is worse by 33.3 points; 0 are allowed"]
