@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opsleuth.checkpoints.approvals import Approvals
     from opsleuth.checkpoints.effects import Effects
     from opsleuth.checkpoints.evidence import Evidence
+    from opsleuth.checkpoints.history import History
     from opsleuth.checkpoints.observations import Observations
     from opsleuth.checkpoints.results import Results
     from opsleuth.checkpoints.snapshots import Snapshots
@@ -76,6 +77,12 @@ class Store:
         from opsleuth.checkpoints.approvals import Approvals
 
         return Approvals(self._backing)
+
+    @cached_property
+    def history(self) -> "History":
+        from opsleuth.checkpoints.history import History
+
+        return History(self._backing)
 
     @cached_property
     def effects(self) -> "Effects":

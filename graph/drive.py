@@ -5,9 +5,10 @@ import contextlib
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from langgraph.errors import GraphDrained
+from langgraph.types import StateSnapshot
 
 from opsleuth.graph.build import Graph, NodeFailure
 from opsleuth.nodes.deps import Deps
@@ -29,7 +30,16 @@ class Ended:
     signaled: ExitCode | None = None
 
 
-async def drive(graph: Graph, given: Any, config: Any, deps: Deps) -> Ended:  # noqa: ANN401 - the framework's own types
+class Pace(Protocol):
+    """Asked between two nodes whether the run goes on; a stepper waits here for its person.
+
+    `moved` is False the first time: nothing has run yet in this attempt.
+    """
+
+    async def __call__(self, snapshot: StateSnapshot, deps: Deps, *, moved: bool) -> bool: ...
+
+
+async def drive(graph: Graph, given: Any, config: Any, deps: Deps, pace: Pace | None = None) -> Ended:  # noqa: ANN401 - the framework's own types
     """Run to the end of the attempt. A cancellation goes on to verify, so that a report is left behind."""
     caught: list[signal.Signals] = []
     watcher = asyncio.create_task(_watch(deps))
@@ -37,8 +47,10 @@ async def drive(graph: Graph, given: Any, config: Any, deps: Deps) -> Ended:  # 
         with _signals(deps, caught):
             while True:
                 try:
-                    await graph.ainvoke(given, config, context=deps, durability="sync")
-                    return Ended()
+                    if pace is None:
+                        await graph.ainvoke(given, config, context=deps, durability="sync")
+                        return Ended()
+                    return await _paced(graph, given, config, deps, pace)
                 except GraphDrained:
                     if caught or deps.halted() not in ("cancel", "terminate"):
                         return _stopped(caught)
@@ -47,6 +59,20 @@ async def drive(graph: Graph, given: Any, config: Any, deps: Deps) -> Ended:  # 
                     return Ended(Status.FAILED, StopReason.INTERNAL_ERROR, str(failure))
     finally:
         watcher.cancel()
+
+
+async def _paced(graph: Graph, given: Any, config: Any, deps: Deps, pace: Pace) -> Ended:  # noqa: ANN401 - as above
+    """One node at a time, until the graph ends or waits, or the pace says stop."""
+    snapshot = await graph.aget_state(config)
+    moved = False
+    while True:
+        if snapshot.next and not await pace(snapshot, deps, moved=moved):
+            return Ended(Status.PAUSED, detail="left between two nodes")
+        await graph.ainvoke(given, config, context=deps, durability="sync", interrupt_after="*")
+        snapshot = await graph.aget_state(config)
+        if not snapshot.next or snapshot.interrupts:
+            return Ended()
+        given, moved = None, True
 
 
 def _stopped(caught: list[signal.Signals]) -> Ended:

@@ -20,7 +20,7 @@ from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.saver import open_saver
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph import build, questions
-from opsleuth.graph.drive import Ended, drive
+from opsleuth.graph.drive import Ended, Pace, drive
 from opsleuth.graph.outcome import LAST_EVENT, Outcome, outcome_of
 from opsleuth.graph.prepare import Settings, StartRequest, first_state
 from opsleuth.graph.wiring import Parts, deciders_of, deps_for
@@ -52,6 +52,7 @@ class Runner:
     on_event: Callable[[Event], None] = lambda _: None
     clock: Clock = field(default_factory=SystemClock)
     parts: Parts = field(default_factory=Parts)
+    pace: Pace | None = None
 
     async def start(self, request: StartRequest) -> Outcome:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
@@ -122,7 +123,7 @@ class Runner:
             )
             try:
                 self._announce(row, deps, resumed=bool(snapshot.values))
-                ended = await drive(graph, given, config, deps)
+                ended = await drive(graph, given, config, deps, self.pace)
                 return self._end(row, await graph.aget_state(config), ended, deps)
             finally:
                 await deps.aclose()

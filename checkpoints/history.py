@@ -1,0 +1,121 @@
+"""The checkpoints of a run, read without the framework: plain values under the names of the state's fields.
+
+A checkpoint is named `c<n>` by its place in the run: `c0` is the first, the state before the first node.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.errors import NotFound, Unreadable
+
+END = "end"
+"""What comes next at a checkpoint where the run is over."""
+
+_NEXT = "branch:to:"
+_INPUT = "__start__"
+_TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'checkpoints'"
+_LIST = """
+SELECT checkpoint_id, type, checkpoint FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id
+"""
+_FORMS = "c4, head, head~2, before:act, or a whole checkpoint id"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One checkpoint. `id` is the framework's own, `number` its place in the run."""
+
+    number: int
+    id: str
+    run: str
+    document: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"c{self.number}"
+
+    @property
+    def at(self) -> str:
+        """When it was stored, RFC 3339 UTC."""
+        return str(self.document.get("ts", ""))
+
+    @cached_property
+    def next(self) -> str:
+        """The node that runs next, or `end`."""
+        channels = self.document["channel_values"]
+        return next((name[len(_NEXT) :] for name in channels if name.startswith(_NEXT)), END)
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The state as JSON values by field."""
+        channels: Mapping[str, Any] = self.document["channel_values"]
+        return {name: value for name, value in channels.items() if ":" not in name and name[:1] != "_"}
+
+    @property
+    def turn(self) -> int:
+        used = self.values.get("budget", {}).get("used", {})
+        return int(used.get("turns", 0))
+
+
+class History:
+    """Reads the framework's table of checkpoints; never writes it."""
+
+    def __init__(self, backing: Backing) -> None:
+        self._db = backing.db
+
+    def list(self, run: str) -> tuple[Point, ...]:
+        """All checkpoints of a run, oldest first; none for a run that never began. Raises Unreadable."""
+        if self._db.row(_TABLE) is None:
+            return ()
+        documents = [(row["checkpoint_id"], _decoded(run, row)) for row in self._db.rows(_LIST, (run,))]
+        kept = [(name, d) for name, d in documents if _INPUT not in d["channel_values"]]
+        return tuple(Point(number, name, run, document) for number, (name, document) in enumerate(kept))
+
+    def find(self, run: str, spec: str = "head") -> Point:
+        """The checkpoint that `spec` means. Raises NotFound."""
+        return find(self.list(run), run, spec)
+
+
+def split(address: str) -> tuple[str, str | None]:
+    """`RUN@C` as run and checkpoint, the latter None where only a run is named."""
+    run, at, spec = address.partition("@")
+    return run, spec if at else None
+
+
+def find(points: Sequence[Point], run: str, spec: str) -> Point:
+    """The checkpoint of a run's history that `c4`, `4`, `head`, `head~2`, `before:act` or an id means.
+
+    Raises NotFound, with what there is.
+    """
+    if not points:
+        raise NotFound(f"{run} has no checkpoint yet: it never began")
+    if spec.startswith("before:"):
+        found = [point for point in points if point.next == spec.removeprefix("before:")]
+    elif back := re.fullmatch(r"head(?:~(\d{1,6}))?", spec):
+        found = list(points[: len(points) - int(back[1] or 0)])
+    elif number := re.fullmatch(r"c?(\d{1,7})", spec):
+        found = [point for point in points if point.number == int(number[1])]
+    else:
+        found = [point for point in points if point.id == spec]
+    if not found:
+        raise NotFound(
+            f"no checkpoint {spec!r} in {run}: there are c0 to {points[-1].name}; write {_FORMS}"
+        )
+    return found[-1]
+
+
+def _decoded(run: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    import ormsgpack  # noqa: PLC0415 - only where checkpoints are read
+
+    if row["type"] == "msgpack":
+        try:
+            document = ormsgpack.unpackb(row["checkpoint"])
+        except ormsgpack.MsgpackDecodeError:
+            document = None
+        if isinstance(document, dict) and isinstance(document.get("channel_values"), dict):
+            return document
+    raise Unreadable(f"checkpoint {row['checkpoint_id']} of {run} cannot be read: it is damaged")

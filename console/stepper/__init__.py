@@ -1,0 +1,1 @@
+"""The interactive stepper: a run node by node, its past, its branches."""

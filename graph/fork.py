@@ -1,0 +1,131 @@
+"""A fork: a run of its own that goes on from one checkpoint of another.
+
+One checkpoint is copied, without its history and without the answers that waited there; what lies in our tables
+is read along the lineage. So a fork costs milliseconds, and at a pending approval it asks again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from opsleuth import __version__
+from opsleuth.checkpoints.effects import EffectRow
+from opsleuth.checkpoints.errors import Conflict, Unreadable
+from opsleuth.checkpoints.history import END, Point
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.saver import open_saver
+from opsleuth.checkpoints.store import Store
+from opsleuth.graph import build
+from opsleuth.graph.edits import Check, Edit, changes, edited
+from opsleuth.state.errors import UsageError
+from opsleuth.state.outcome import Status
+
+_DRAWS = 20
+"""How often another id is drawn where one is taken."""
+
+
+class Fork(NamedTuple):
+    """The new run, and the changes of the world that the parent made after the checkpoint: they stay made."""
+
+    run: RunRow
+    done: tuple[EffectRow, ...]
+
+
+class Branch(NamedTuple):
+    """What a fork shall be: a name for it, edits of its state, and who wants it."""
+
+    name: str | None = None
+    edits: Sequence[Edit] = ()
+    by: str = "operator"
+
+
+def fork(store: Store, point: Point, new_id: Callable[[], str], check: Check, branch: Branch) -> Fork:
+    """Make a run that goes on from `point`. `check` validates edited calls.
+
+    Raises UsageError for an edit that cannot be, or at the end of a run; Unreadable for another version's run.
+    """
+    parent = store.runs.find(point.run)
+    if point.next == END:
+        raise UsageError(
+            f"{parent.id}@{point.name} is the end of the run: fork from an earlier checkpoint, such as "
+            f"{parent.id}@head~1"
+        )
+    saved, metadata = _checkpoint(store, parent, point)
+    row, values = _created(store, parent, point, new_id, check, branch)
+    saved["channel_values"] = saved["channel_values"] | values
+    with open_saver(store.path) as saver:
+        config: Any = {"configurable": {"thread_id": row.id, "checkpoint_ns": ""}}
+        saver.put(config, saved, metadata, saved["channel_versions"])  # type: ignore[arg-type]
+    _tell(store, row, point, values, branch)
+    return Fork(row, done_after(store, parent.id, point))
+
+
+def done_after(store: Store, run: str, point: Point) -> tuple[EffectRow, ...]:
+    """Changes of the world that the run has made, or may have made, since this checkpoint."""
+    return tuple(row for row in store.effects.list(run) if row.started >= point.at)
+
+
+def _checkpoint(store: Store, parent: RunRow, point: Point) -> tuple[dict[str, Any], Any]:
+    with open_saver(store.path) as saver:
+        found = saver.get_tuple(
+            {"configurable": {"thread_id": parent.id, "checkpoint_ns": "", "checkpoint_id": point.id}}
+        )
+    revision = found.metadata.get("revision") if found else None
+    if found is None or revision not in (build.revision(), *build.ACCEPTED_REVISIONS):
+        raise Unreadable(
+            f"{parent.id}@{point.name} was stored by graph revision {revision} (opsleuth {parent.app_version}); "
+            f"this is {build.revision()} (opsleuth {__version__}). Nothing was changed"
+        )
+    return dict(found.checkpoint), found.metadata
+
+
+def _created(
+    store: Store, parent: RunRow, point: Point, new_id: Callable[[], str], check: Check, branch: Branch
+) -> tuple[RunRow, dict[str, Any]]:
+    for _ in range(_DRAWS):
+        run = new_id()
+        edits = [Edit(e.path, store.redactor(e.value).value) for e in branch.edits]
+        values = edited(point.values, edits, run=run, going_to=point.next, check=check)
+        try:
+            return store.runs.create(_row(run, parent, point, values, branch)), values
+        except Conflict:
+            continue
+    raise Conflict(f"{_DRAWS} ids were taken: try again")
+
+
+def _row(run: str, parent: RunRow, point: Point, values: Mapping[str, Any], branch: Branch) -> RunRow:
+    return RunRow(
+        id=run,
+        question=values["question"],
+        name=branch.name,
+        project=parent.project,
+        parent=parent.id,
+        parent_checkpoint=point.name,
+        forked_at_observation=values["observations"],
+        status=Status.PAUSED,
+        turn=values["budget"]["used"]["turns"],
+        node=point.next,
+        graph_revision=build.revision(),
+        app_version=__version__,
+        settings=dict(parent.settings) | {"state": dict(values)},
+    )
+
+
+def _tell(store: Store, row: RunRow, point: Point, values: Mapping[str, Any], branch: Branch) -> None:
+    with store.transaction():
+        store.events.append(
+            row.id,
+            "run.forked",
+            {"parent": {"run": point.run, "ckpt": point.name}, "by": branch.by, "next": point.next},
+            turn=row.turn,
+        )
+        for path, before, after in changes(point.values, values):
+            store.events.append(
+                row.id,
+                "state.edited",
+                {"path": path, "before": _json(before), "after": _json(after), "by": branch.by},
+                turn=row.turn,
+            )
+
+
+def _json(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    return value if isinstance(value, str | int | float | bool | list | dict | None) else None
