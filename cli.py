@@ -1,6 +1,7 @@
 """The command line: parse, call, exit code. No logic, and nothing heavy is imported before it is needed.
 
 `run`, `demo` and `resume` investigate; `list`, `show`, `log`, `evidence` and `report` read what is stored;
+`step`, `state`, `fork` and `diff` look into a run's past and make branches of it;
 `graph`, `exit-codes` and `version` tell of opsleuth itself; `eval` measures it.
 """
 
@@ -13,6 +14,7 @@ from typing import NoReturn, TextIO
 import click
 
 from opsleuth import __version__
+from opsleuth.console.commands import branching
 from opsleuth.console.options import Group, given
 from opsleuth.state.outcome import ExitCode, Status
 
@@ -154,6 +156,10 @@ def report(run_id: str, form: str | None, output: Path | None, *, full: bool) ->
     return reading.report(given(), run_id, form=form, output=output, full=full)
 
 
+for command in branching.COMMANDS:
+    cli.add_command(command)
+
+
 @cli.command()
 @click.option("--format", "form", type=click.Choice(["ascii", "mermaid"]), default="ascii", show_default=True)
 def graph(form: str) -> int:
@@ -245,10 +251,15 @@ def _open_streams() -> None:
         getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
+def _newest(argument: str) -> str:
+    """`-@c4` begins like an option: `@c4` means the same checkpoint of the newest run."""
+    return argument[1:] if argument.startswith("-@") else argument
+
+
 def _guarded(arguments: Sequence[str]) -> int:
     """The exit code of a command, whatever it ends with: the outermost of the three borders of errors."""
     try:
-        with cli.make_context("opsleuth", list(arguments)) as context:
+        with cli.make_context("opsleuth", [_newest(a) for a in arguments]) as context:
             code = cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.db import Row
 from opsleuth.checkpoints.errors import NotFound, Unreadable
 
 END = "end"
@@ -81,9 +82,9 @@ class History:
 
 
 def split(address: str) -> tuple[str, str | None]:
-    """`RUN@C` as run and checkpoint, the latter None where only a run is named."""
+    """`RUN@C` as run and checkpoint, the latter None where only a run is named; `@C` is one of the newest run."""
     run, at, spec = address.partition("@")
-    return run, spec if at else None
+    return run or "-", spec if at else None
 
 
 def find(points: Sequence[Point], run: str, spec: str) -> Point:
@@ -102,13 +103,11 @@ def find(points: Sequence[Point], run: str, spec: str) -> Point:
     else:
         found = [point for point in points if point.id == spec]
     if not found:
-        raise NotFound(
-            f"no checkpoint {spec!r} in {run}: there are c0 to {points[-1].name}; write {_FORMS}"
-        )
+        raise NotFound(f"no checkpoint {spec!r} in {run}: there are c0 to {points[-1].name}; write {_FORMS}")
     return found[-1]
 
 
-def _decoded(run: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _decoded(run: str, row: Row) -> Mapping[str, Any]:
     import ormsgpack  # noqa: PLC0415 - only where checkpoints are read
 
     if row["type"] == "msgpack":

@@ -9,6 +9,7 @@ from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.console.options import Options, folder
 from opsleuth.console.reading import found_run, screen_of
+from opsleuth.console.states import operator
 from opsleuth.console.stepper.lines import Read, Typed, script
 from opsleuth.console.stepper.place import Place
 from opsleuth.console.stepper.shell import Lines, Shell, completions
@@ -23,10 +24,21 @@ def step(options: Options, run_id: str, commands: Path | None) -> int:
     clock, screen = SystemClock(), screen_of(options)
     typed = commands is None
     if typed and (options.no_input or options.json or not (sys.stdin.isatty() and sys.stdout.isatty())):
-        raise UsageError("step needs a terminal, or a file of commands: --commands FILE (? in the stepper lists them)")
+        raise UsageError(
+            "step needs a terminal, or a file of commands: --commands FILE (? in the stepper lists them)"
+        )
     with Store.open(options.database, clock, Redactor()) as store:
         lines: Lines = Read() if commands is None else script(commands, screen)
-        shell = Shell(store, Place(store, run.id), screen, lines, lambda: new_run_id(clock.now()), clock)
+        shell = Shell(
+            store,
+            Place(store, run.id),
+            screen,
+            lines,
+            lambda: new_run_id(clock.now()),
+            clock,
+            by=operator(),
+            limits=options.limits,
+        )
         if typed and not options.plain and os.environ.get("TERM", "dumb") != "dumb":
             history = folder("XDG_STATE_HOME", ".local/state") / "step-history"
             shell.lines = Typed(history, lambda text: completions(shell, text))

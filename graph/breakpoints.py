@@ -4,7 +4,6 @@ A condition is a closed language of comparisons over the state, `hypotheses.H1.s
 nothing of it is ever executed.
 """
 
-import json
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from opsleuth.state.errors import UsageError
-from opsleuth.state.paths import NoSuchPath, get
+from opsleuth.state.paths import NoSuchPath, get, plain
 
 NODES = ("plan", "approve", "act", "observe", "verify")
 FORMS = "b NODE, b tool:NAME or b change:PATH, each with an optional `if PATH == VALUE [and …]`"
@@ -98,18 +97,6 @@ def _term(text: str) -> Term:
     if found is None:
         raise UsageError(f"{text!r} is no condition: write PATH OP VALUE, OP one of {' '.join(_COMPARE)}")
     return Term(found[1], found[2], plain(found[3]))
-
-
-def plain(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    """A value as it is typed: JSON, or else the text itself."""
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except ValueError:
-        return text
-
-
-def _refuse(word: str) -> Any:  # noqa: ANN401 - never returns
-    raise ValueError(f"{word} is no JSON")
 
 
 def _value(values: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON value

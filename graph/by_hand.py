@@ -76,7 +76,9 @@ def _give(
         raise UsageError(f"{call.tool} was begun already: the ledger says what became of it")
     with store.transaction():
         if not store.results.put(run, call.id, result, origin="operator"):
-            raise UsageError(f"{short(call)} {call.tool} has a result already: `retry {short(call)}` drops it")
+            raise UsageError(
+                f"{short(call)} {call.tool} has a result already: `retry {short(call)}` drops it"
+            )
         store.events.append(
             run,
             "tool.completed" if status is ResultStatus.OK else "tool.canceled",

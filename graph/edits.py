@@ -3,7 +3,7 @@
 An edit replaces the value at a path; nothing is merged. What the loop itself counts or decides is not for editing.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -90,7 +90,7 @@ def _validated(values: Mapping[str, Any]) -> Investigation:
         raise UsageError(f"the state would not be valid: {what}") from None
 
 
-def _faults(state: Investigation) -> Iterable[str]:
+def _faults(state: Investigation) -> Iterator[str]:
     """What the schema alone does not see."""
     for name, items in (("hypotheses", state.hypotheses), ("plan", state.plan)):
         letter = name[0].upper()

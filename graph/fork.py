@@ -16,8 +16,12 @@ from opsleuth.checkpoints.saver import open_saver
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph import build
 from opsleuth.graph.edits import Check, Edit, changes, edited
+from opsleuth.graph.wiring import Parts, deps_for
+from opsleuth.state.calls import CallRequest
+from opsleuth.state.clock import Clock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.outcome import Status
+from opsleuth.tools.registry import Checked
 
 _DRAWS = 20
 """How often another id is drawn where one is taken."""
@@ -57,6 +61,15 @@ def fork(store: Store, point: Point, new_id: Callable[[], str], check: Check, br
         saver.put(config, saved, metadata, saved["channel_versions"])  # type: ignore[arg-type]
     _tell(store, row, point, values, branch)
     return Fork(row, done_after(store, parent.id, point))
+
+
+def checking(parts: Parts, store: Store, run: RunRow, clock: Clock) -> Check:
+    """What validates an edited call, with the tools of this run; its sources are opened only when it is used."""
+
+    def check(request: CallRequest) -> Checked:
+        return deps_for(parts, store, run, clock, lambda _: None, step=0).toolbox.check(request)
+
+    return check
 
 
 def done_after(store: Store, run: str, point: Point) -> tuple[EffectRow, ...]:

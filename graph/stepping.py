@@ -26,6 +26,9 @@ class Goal(NamedTuple):
     what: str = ""
 
 
+NEXT = Goal("next")
+
+
 class Stop(NamedTuple):
     """Where a stepped run stands, why it stopped, and its surroundings."""
 
@@ -45,7 +48,7 @@ class Stepping:
     """The pace of one stepped run. `goal` is set before the run is let go."""
 
     hand_over: HandOver
-    goal: Goal = Goal("next")
+    goal: Goal = NEXT
     breakpoints: list[Breakpoint] = field(default_factory=list)
     _before: Mapping[str, Any] | None = None
 

@@ -77,6 +77,18 @@ def shown(value: Any, most: int = 200) -> str:  # noqa: ANN401 - any JSON value
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def plain(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """A value as it is typed: JSON, or else the text itself."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        return text
+
+
+def _refuse(word: str) -> Any:  # noqa: ANN401 - never returns
+    raise ValueError(f"{word} is no JSON")
+
+
 def _names(path: str) -> list[str]:
     return [name for name in path.split(".") if name] if path != "." else []
 

@@ -13,13 +13,13 @@ from opsleuth.console import tables
 from opsleuth.console.screen import Part
 from opsleuth.console.stepper import language, views
 from opsleuth.graph import by_hand
-from opsleuth.graph.breakpoints import NODES, parse, plain
+from opsleuth.graph.breakpoints import NODES, parse
 from opsleuth.graph.edits import Edit, changes, edited
 from opsleuth.graph.fork import Branch, fork
 from opsleuth.graph.stepping import Goal
 from opsleuth.state.calls import Call
 from opsleuth.state.errors import UsageError
-from opsleuth.state.paths import get
+from opsleuth.state.paths import get, plain
 
 if TYPE_CHECKING:
     from opsleuth.console.stepper.shell import Shell
@@ -227,7 +227,12 @@ def _branch(shell: "Shell", point: Point, name: str | None) -> None:
     made = fork(shell.store, point, shell.new_id, shell.check(), branch)
     shell.say(f"  branch {made.run.id} from {point.run}@{point.name}")
     for row in made.done:
-        shell.say(Part(f"  done after {point.name} and not undone by a branch: {row.tool} {row.target or ''} ({row.status})", "warn"))
+        shell.say(
+            Part(
+                f"  done after {point.name} and not undone by a branch: {row.tool} {row.target or ''} ({row.status})",
+                "warn",
+            )
+        )
     for path, before, after in changes(point.values, shell.store.history.find(made.run.id).values):
         if not path.startswith("pending"):
             shell.screen.lines(views.diff({path: before}, {path: after}))
@@ -287,7 +292,12 @@ async def _quit(_: "Shell", __: str) -> Leave:
 async def _help(shell: "Shell", rest: str) -> None:
     shell.screen.lines(views.words(language.about(rest)))
     if not rest:
-        shell.say(Part("  An empty line repeats n or s, nothing else. The value of set is JSON or a bare word.", "dim"))
+        shell.say(
+            Part(
+                "  An empty line repeats n or s, nothing else. The value of set is JSON or a bare word.",
+                "dim",
+            )
+        )
 
 
 def _options(rest: str, usage: str) -> dict[str, str]:

@@ -43,8 +43,6 @@ WORDS: tuple[Word, ...] = (
     Word(("skip",), "[CALL] [REASON]", "answer a pending call as skipped"),
     Word(("retry",), "[CALL]", "drop the result of a pending call and make it again"),
     Word(("inject",), "CALL={…}", "give the result of a pending call by hand"),
-    Word(("approve",), "A1 --hash H [--confirm-target T]", "approve exactly the call with this digest"),
-    Word(("deny",), "A1 REASON", "deny it; the planner is told why"),
     Word(("note",), "TEXT", "tell the planner something"),
     Word(("pause",), "", "ask the process that works on this run to stop"),
     Word(("q", "quit", "detach"), "", "pause and leave"),

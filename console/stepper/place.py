@@ -31,7 +31,9 @@ class Place:
         self.row = self.store.runs.find(self.row.id)
         self.points: Sequence[Point] = self.store.history.list(self.row.id)
         if not self.points:
-            raise NotFound(f"{self.row.id} has no checkpoint yet: begin it with opsleuth resume {self.row.id}")
+            raise NotFound(
+                f"{self.row.id} has no checkpoint yet: begin it with opsleuth resume {self.row.id}"
+            )
         self.view: Point = self.points[-1]
 
     @property
@@ -68,7 +70,9 @@ class Place:
     def refuse_staged(self) -> None:
         """Raises UsageError while edits are staged."""
         if self.staged:
-            raise UsageError(f"{len(self.staged)} staged edits at {self.view.name}: commit them, or undo first")
+            raise UsageError(
+                f"{len(self.staged)} staged edits at {self.view.name}: commit them, or undo first"
+            )
 
     def must_be_at_head(self) -> None:
         """Raises UsageError where the view is in the past: nothing runs from there."""

@@ -1,6 +1,6 @@
 """The stepper's conversation: read a line, do it, let the run go as far as was asked, show where it stands."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,14 +13,15 @@ from opsleuth.console.stepper import language, views
 from opsleuth.console.stepper.commands import COMMANDS, Leave
 from opsleuth.console.stepper.place import Place
 from opsleuth.graph.edits import Check
+from opsleuth.graph.fork import checking
 from opsleuth.graph.outcome import Outcome
 from opsleuth.graph.session import Runner
 from opsleuth.graph.stepping import Goal, Stepping, Stop
-from opsleuth.graph.wiring import Parts, deps_for
+from opsleuth.graph.wiring import Parts
 from opsleuth.nodes.deps import Deps
 from opsleuth.state.clock import Clock
 from opsleuth.state.errors import OpsleuthError
-from opsleuth.state.outcome import ExitCode, Status
+from opsleuth.state.outcome import ExitCode
 from opsleuth.state.paths import NoSuchPath, get, shown
 
 _SILENT = frozenset({"run.started", "run.resumed", "run.paused", "breakpoint.hit", "step.completed"})
@@ -47,6 +48,8 @@ class Shell:
     clock: Clock
     parts: Parts = field(default_factory=Parts)
     by: str = "operator"
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """New totals for the first attempt."""
     watches: list[str] = field(default_factory=list)
     deps: Deps | None = field(default=None, init=False)
     """The surroundings of the run while it is held between two nodes."""
@@ -71,8 +74,7 @@ class Shell:
 
     def check(self) -> Check:
         """What validates an edited call, with the tools of this run."""
-        deps = self.deps or deps_for(self.parts, self.store, self.place.row, self.clock, self._heard, step=0)
-        return deps.toolbox.check
+        return checking(self.parts, self.store, self.place.row, self.clock)
 
     def say(self, *parts: Part | str) -> None:
         """One line."""
@@ -95,13 +97,22 @@ class Shell:
             self.say("  watch ", Part(path, "id"), f" {self._watched(path)}")
         for asked in self.store.approvals.list(place.row.id, "pending"):
             self.say(Part(f"  {asked.id} waits: {_question(asked)}", "warn"))
-            self.say(Part(f"      approve {asked.id} --hash {asked.digest[:16]}   or   deny {asked.id} REASON", "dim"))
+            self.say(
+                Part(
+                    f"      approve {asked.id} --hash {asked.digest[:16]}   or   deny {asked.id} REASON",
+                    "dim",
+                )
+            )
 
     def prompt(self) -> str:
         """`step> `, or where the view is if it is not at the head."""
         place = self.place
         staged = f" +{len(place.staged)} staged" if place.staged else ""
-        return f"step{staged}> " if place.at_head else f"view {place.view.name} (head {place.head.name}){staged}> "
+        return (
+            f"step{staged}> "
+            if place.at_head
+            else f"view {place.view.name} (head {place.head.name}){staged}> "
+        )
 
     async def _converse(self, *, held: bool = False) -> Goal | None:
         """Lines until one lets the run go, or leaves it: then None."""
@@ -143,7 +154,8 @@ class Shell:
         self.stepping.goal = goal
         runner = Runner(self.store, self._heard, self.clock, self.parts, pace=self.stepping)
         try:
-            self.outcome = await runner.resume(run, {})
+            self.outcome = await runner.resume(run, self.limits)
+            self.limits = {}
         except (OpsleuthError, StoreError) as error:
             if self.lines.scripted:
                 raise
@@ -158,7 +170,7 @@ class Shell:
         outcome = self.outcome
         if outcome is None or self._leaving:
             return
-        if outcome.detail and outcome.status is not Status.COMPLETED:
+        if outcome.detail:
             self.say(Part(f"  {outcome.status}: {outcome.detail}", "warn"))
         self.show()
         if outcome.report and self.place.head.next == END:
@@ -171,7 +183,10 @@ class Shell:
         self.show()
         if self.place.alive and self.deps is None:
             self.say(
-                Part(f"  process {row.pid} on {row.host} works on it: `pause` asks it to stop, then step here", "warn")
+                Part(
+                    f"  process {row.pid} on {row.host} works on it: `pause` asks it to stop, then step here",
+                    "warn",
+                )
             )
 
     def _title(self) -> str:

@@ -63,7 +63,9 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Line]:
 def _by_call(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The pending calls by their short names, without what follows from the rest."""
     calls = {
-        "c" + str(call["id"]).rpartition("c")[2]: {name: call[name] for name in ("tool", "arguments", "purpose")}
+        "c" + str(call["id"]).rpartition("c")[2]: {
+            name: call[name] for name in ("tool", "arguments", "purpose")
+        }
         for call in values.get("pending") or []
     }
     return {**values, "pending": calls} if "pending" in values else values
@@ -126,7 +128,7 @@ def tree(rows: Sequence[tuple[int, RunRow]], here: str, screen: Screen) -> Itera
 
 def breakpoints(points: Iterable[Any]) -> list[Line]:
     """The breakpoints that are set."""
-    found = [[f"  {p.number}  {p.text}", Part("  once" if p.once else "", "dim")] for p in points]
+    found: list[Line] = [[f"  {p.number}  {p.text}", Part("  once" if p.once else "", "dim")] for p in points]
     return found or [["  none: b NODE, b tool:NAME or b change:PATH sets one"]]
 
 
