@@ -119,7 +119,7 @@ def fork(
             store,
             point,
             lambda: new_run_id(_CLOCK.now()),
-            forks.checking(Parts(), store, parent, _CLOCK),
+            forks.checking(Parts(), parent),
             forks.Branch(name, edits, operator()),
         )
         after = store.history.find(made.run.id).values

@@ -16,9 +16,9 @@ from opsleuth.checkpoints.saver import open_saver
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph import build
 from opsleuth.graph.edits import Check, Edit, changes, edited
-from opsleuth.graph.wiring import Parts, deps_for
+from opsleuth.graph.prepare import Settings
+from opsleuth.graph.wiring import Parts, toolbox_of
 from opsleuth.state.calls import CallRequest
-from opsleuth.state.clock import Clock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.outcome import Status
 from opsleuth.tools.registry import Checked
@@ -63,11 +63,12 @@ def fork(store: Store, point: Point, new_id: Callable[[], str], check: Check, br
     return Fork(row, done_after(store, parent.id, point))
 
 
-def checking(parts: Parts, store: Store, run: RunRow, clock: Clock) -> Check:
+def checking(parts: Parts, run: RunRow) -> Check:
     """What validates an edited call, with the tools of this run; its sources are opened only when it is used."""
 
     def check(request: CallRequest) -> Checked:
-        return deps_for(parts, store, run, clock, lambda _: None, step=0).toolbox.check(request)
+        settings = Settings.of(run.settings)
+        return toolbox_of(parts, settings, parts.sources(settings).sources).check(request)
 
     return check
 

@@ -12,7 +12,8 @@ from langgraph.types import StateSnapshot
 
 from opsleuth.graph import by_hand
 from opsleuth.graph.breakpoints import Border, Breakpoint
-from opsleuth.nodes.deps import Deps, Place
+from opsleuth.nodes.deps import Deps
+from opsleuth.nodes.trace import Place
 from opsleuth.state.calls import Call
 from opsleuth.state.investigation import Investigation
 

@@ -25,6 +25,7 @@ from opsleuth.tools.builtin import BUILTIN
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.policy import Policy
 from opsleuth.tools.registry import Toolbox
+from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.spec import ToolContext, ToolSpec
 
 WISHES = ("terminate", "cancel", "pause")
@@ -45,6 +46,11 @@ class Parts:
     """A file that keeps which way of asking a model's server knows."""
 
 
+def toolbox_of(parts: Parts, settings: Settings, sources: Sources) -> Toolbox:
+    """The tools of a run."""
+    return Toolbox(parts.specs, sources, parts.policy, read_only=settings.read_only)
+
+
 def deps_for(
     parts: Parts,
     store: Store,
@@ -57,7 +63,7 @@ def deps_for(
     """The surroundings of one attempt. `step` counts the run's node steps so far."""
     settings = Settings.of(row.settings)
     sources = parts.sources(settings).sources
-    toolbox = Toolbox(parts.specs, sources, parts.policy, read_only=settings.read_only)
+    toolbox = toolbox_of(parts, settings, sources)
     observed = Observed(store, row.id, toolbox.capability_of)
 
     def context(state: Investigation, call: Call | None) -> ToolContext:

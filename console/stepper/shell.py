@@ -74,7 +74,7 @@ class Shell:
 
     def check(self) -> Check:
         """What validates an edited call, with the tools of this run."""
-        return checking(self.parts, self.store, self.place.row, self.clock)
+        return checking(self.parts, self.place.row)
 
     def say(self, *parts: Part | str) -> None:
         """One line."""

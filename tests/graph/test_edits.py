@@ -33,7 +33,7 @@ def point(loop: Loop, spec: str) -> Point:
 
 
 def branch(loop: Loop, spec: str, *edits: tuple[str, Any]) -> Fork:
-    check = checking(loop.world.parts(), loop.store, loop.store.runs.find(RUN), loop.clock)
+    check = checking(loop.world.parts(), loop.store.runs.find(RUN))
     taken = {row.id for row in loop.store.runs.list(limit=100_000)}
     ids = (run for run in iter(counted(), None) if run not in taken)
     return fork(
@@ -144,7 +144,7 @@ def test_a_fork_of_a_fork_reads_along_the_line(tmp_path: Path) -> None:
         loop.store,
         loop.store.history.find(row.id),
         iter(["inv-20240501-deep"]).__next__,
-        checking(loop.world.parts(), loop.store, row, loop.clock),
+        checking(loop.world.parts(), row),
         Branch(name="deep"),
     )
     outcome = loop.resume(again.run.id)
