@@ -109,8 +109,8 @@ def fork(
 ) -> int:
     """`fork`: a run of its own from a checkpoint; `go_on` lets it run at once."""
     from opsleuth.console import running
+    from opsleuth.console.modeling import parts
     from opsleuth.graph import fork as forks
-    from opsleuth.graph.wiring import Parts
 
     with Store.open(options.database, _CLOCK, Redactor()) as store:
         point = _point(store, address)
@@ -119,7 +119,7 @@ def fork(
             store,
             point,
             lambda: new_run_id(_CLOCK.now()),
-            forks.checking(Parts(), parent),
+            forks.checking(parts(options, store.redactor), parent),
             forks.Branch(name, edits, operator()),
         )
         after = store.history.find(made.run.id).values

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
+from opsleuth.console.modeling import parts
 from opsleuth.console.options import Options, folder
 from opsleuth.console.reading import found_run, screen_of
 from opsleuth.console.states import operator
@@ -36,6 +37,7 @@ def step(options: Options, run_id: str, commands: Path | None) -> int:
             lines,
             lambda: new_run_id(clock.now()),
             clock,
+            parts(options, store.redactor),
             by=operator(),
             limits=options.limits,
         )

@@ -1,6 +1,7 @@
 """`state`, `fork` and `diff` as a program."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pexpect
@@ -10,12 +11,21 @@ from stored_runs import Program
 from opsleuth.scenarios.orders import write_case
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of the built-in incident, to its end."""
+    folder = tmp_path_factory.mktemp("ended")
+    Program(folder / "opsleuth.db", folder)("run", "--case", str(write_case(folder / "incident")), "-q")
+    return folder
+
+
 @pytest.fixture
-def ended(bare: Program, tmp_path: Path) -> tuple[Program, str]:
-    """A run of the built-in incident, to its end."""
-    bare("run", "--case", str(write_case(tmp_path / "incident")), "-q")
-    (run,) = json.loads(bare("list", "--json").stdout)["runs"]
-    return bare, run["id"]
+def ended(first: Path, tmp_path: Path) -> tuple[Program, str]:
+    """A copy of that run's database."""
+    shutil.copy(first / "opsleuth.db", tmp_path / "opsleuth.db")
+    program = Program(tmp_path / "opsleuth.db", tmp_path)
+    (run,) = json.loads(program("list", "--json").stdout)["runs"]
+    return program, run["id"]
 
 
 def test_state_is_read_set_and_compared(ended: tuple[Program, str]) -> None:
