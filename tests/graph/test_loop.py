@@ -1,12 +1,14 @@
 """The loop in one process: what a turn stores, and every way in which a run can end."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loop_rig import Loop, concludes, looks
 
+from opsleuth.state.budget import Spent
 from opsleuth.state.outcome import ExitCode, Status, StopReason, Verdict
 
 
@@ -172,3 +174,20 @@ def test_an_operator_cancels_and_gets_a_report(loop: Loop) -> None:
     assert outcome.report is not None
     assert [e["id"] for e in outcome.report["evidence"]] == ["E1"]
     assert loop.resume().exit_code is ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [({"tokens": 250}, StopReason.TOKEN_LIMIT), ({"cost": "0.05"}, StopReason.COST_LIMIT)],
+)
+def test_what_the_planner_spends_is_limited(loop: Loop, limits: dict[str, Any], reason: StopReason) -> None:
+    loop.world.spent = Spent(tokens_in=100, tokens_out=10, cost=Decimal("0.02"), model_calls=1)
+    outcome = loop.start(
+        looks("a"), looks("b"), looks("c"), looks("d"), concludes("a was looked at.", "E1"), **limits
+    )
+    assert (outcome.stop_reason, outcome.exit_code) == (reason, ExitCode.LIMIT)
+    assert loop.world.lines("looked") == ["a", "b", "c"]
+    assert outcome.report is not None
+    assert outcome.report["usage"]["cost"] == "0.06"
+    raised = loop.resume(tokens=10_000, cost="1")
+    assert raised.exit_code is ExitCode.OK

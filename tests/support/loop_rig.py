@@ -25,6 +25,7 @@ from opsleuth.graph.session import Runner
 from opsleuth.graph.wiring import Parts
 from opsleuth.models.planner import Malformed, ModelUnavailable, PlannerError
 from opsleuth.models.scripted import ScriptedPlanner
+from opsleuth.state.budget import Spent
 from opsleuth.state.calls import ResultStatus, Risk
 from opsleuth.state.clock import Clock, SystemClock
 from opsleuth.state.decision import Decision
@@ -55,6 +56,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.spent: Spent | None = None
 
     def write(self, *script: Any) -> None:
         """Store the script: decisions as JSON, or `{"error": KIND, "text": …}`."""
@@ -62,7 +64,7 @@ class World:
 
     def planner(self) -> ScriptedPlanner:
         entries = json.loads((self.folder / "script.json").read_text())
-        return ScriptedPlanner([_entry(entry) for entry in entries])
+        return ScriptedPlanner([_entry(entry) for entry in entries], self.spent)
 
     def lines(self, log: str) -> list[str]:
         """What was written to `looked` or `done`, in order."""
