@@ -161,6 +161,75 @@ for command in branching.COMMANDS:
 
 
 @cli.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--all", "every", is_flag=True, help="Also what was answered.")
+def approvals(run_id: str | None, *, every: bool) -> int:
+    """What waits for a person: calls to confirm, and effects whose outcome nobody saw."""
+    from opsleuth.console import deciding
+
+    return deciding.approvals(given(), run_id, every=every)
+
+
+_LATER = click.option("--no-resume", is_flag=True, help="Store the answer only; resume later.")
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("approval_id", metavar="A1")
+@click.option("--hash", "hashed", required=True, metavar="H", help="16 digits of the digest that was shown.")
+@click.option(
+    "--edit", "edits", multiple=True, metavar="NAME=VALUE", help="Change an argument; it is asked again."
+)
+@click.option(
+    "--confirm-target", metavar="NAME", help="The target's name: needed where nothing can be undone."
+)
+@_LATER
+def approve(
+    run_id: str,
+    approval_id: str,
+    hashed: str,
+    edits: tuple[str, ...],
+    confirm_target: str | None,
+    *,
+    no_resume: bool,
+) -> int:
+    """Let exactly one call run: the one with this digest."""
+    from opsleuth.console import deciding
+
+    return deciding.approve(
+        given(), run_id, approval_id, hashed=hashed, edits=edits, confirm=confirm_target, go_on=not no_resume
+    )
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("approval_id", metavar="A1")
+@click.option("--reason", required=True, metavar="TEXT", help="The planner is told.")
+@_LATER
+def deny(run_id: str, approval_id: str, reason: str, *, no_resume: bool) -> int:
+    """Refuse a call; the run goes on without it."""
+    from opsleuth.console import deciding
+
+    return deciding.deny(given(), run_id, approval_id, reason, go_on=not no_resume)
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("approval_id", metavar="A1")
+@click.option("--happened", "outcome", flag_value="happened", help="The change was made.")
+@click.option("--absent", "outcome", flag_value="absent", help="The change was not made.")
+@click.option("--reason", required=True, metavar="TEXT", help="How you know: it goes into the record.")
+@_LATER
+def resolve(run_id: str, approval_id: str, outcome: str | None, reason: str, *, no_resume: bool) -> int:
+    """Say what became of a change whose outcome nobody saw."""
+    from opsleuth.console import deciding
+
+    if outcome not in ("happened", "absent"):
+        raise click.UsageError("say which: --happened or --absent")
+    return deciding.resolve(given(), run_id, approval_id, outcome, reason, go_on=not no_resume)  # type: ignore[arg-type]
+
+
+@cli.command()
 @click.option("--format", "form", type=click.Choice(["ascii", "mermaid"]), default="ascii", show_default=True)
 def graph(form: str) -> int:
     """Draw the loop of an investigation."""

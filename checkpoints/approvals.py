@@ -161,6 +161,14 @@ class Approvals:
             raise AlreadyDecided(_decided(self.get(run, approval_id)))
         return self.get(run, approval_id)
 
+    def asked(self, run: str, approval_id: str, digest: str) -> Approval:
+        """The pending question with this digest. Raises NotFound, WrongDigest, AlreadyDecided."""
+        found = self.get(run, approval_id)
+        _check_digest(found, digest)
+        if found.status != "pending":
+            raise AlreadyDecided(_decided(found))
+        return found
+
     def use(self, run: str, approval_id: str, *, subject: str, digest: str, policy_version: str = "") -> None:
         """Use up an approval of exactly this call. Raises NotApproved with the reason, NotFound."""
         values = {

@@ -21,8 +21,6 @@ from opsleuth.state.canonical import digest
 EffectStatus = Literal["started", "done", "failed_clean", "unknown", "resolved"]
 Outcome = Literal["happened", "absent"]
 
-NEEDS_APPROVAL = frozenset({"high", "irreversible"})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
@@ -137,14 +135,18 @@ class Effects:
     def __init__(self, backing: Backing, runs: Runs, approvals: Approvals) -> None:
         self._backing, self._db, self._runs, self._approvals = backing, backing.db, runs, approvals
 
-    def start(self, run: str, effect: Effect, *, attempt: int, grant: Grant | None = None) -> EffectRow:
+    def start(
+        self, run: str, effect: Effect, *, attempt: int, grant: Grant | None = None, allowed: bool = False
+    ) -> EffectRow:
         """Mark an effect as started, using up its approval: both in one transaction, or neither.
+
+        `allowed`: the operator's policy lets this high effect run without a person; a repeat never.
 
         Raises NotApproved (a high effect, or a repeat, without a valid approval) and AlreadyStarted if the
         ledger has this call, or, along the lineage, an equal effect that happened or may have happened and
         that `repeat_of` does not name.
         """
-        if grant is None and (effect.risk in NEEDS_APPROVAL or effect.repeat_of is not None):
+        if grant is None and (effect.repeat_of is not None or not (allowed or effect.risk == "low")):
             raise NotApproved(
                 f"{effect.call_id} ({effect.tool}, {effect.risk}) needs a person's approval first"
             )

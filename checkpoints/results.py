@@ -51,6 +51,10 @@ class Results:
                 return CallResult(record=self._bodies.record(row["body"]), **document)
         return None
 
+    def own(self, run: str, call_id: str) -> bool:
+        """Whether this run itself, and not an ancestor, stored a result of the call."""
+        return bool(self._db.row("SELECT 1 FROM results WHERE run = ? AND call_id = ?", (run, call_id)))
+
     def discard(self, run: str, call_id: str) -> bool:
         """Forget this run's result of a call, so that it is made again; True if there was one."""
         return bool(self._db.change("DELETE FROM results WHERE run = ? AND call_id = ?", (run, call_id)))

@@ -168,14 +168,20 @@ def _effect(row: Mapping[str, Any]) -> str:
         row.get("tool"),
         arguments(row.get("arguments") or row.get("args") or {}),
         row.get("target"),
-        row.get("status"),
-        "not checked"
-        if row.get("verified") is None
-        else "check passed"
-        if row["verified"]
-        else "check FAILED",
+        _outcome(row),
     )
     return _cite(" ".join(str(fact) for fact in facts if fact), row.get("evidence"))
+
+
+def _outcome(row: Mapping[str, Any]) -> str:
+    """What became of an effect; only what was seen afterwards counts as success."""
+    status, seen = row.get("status"), row.get("checked") or row.get("check") or row.get("text") or ""
+    if status in ("started", "unknown"):
+        return "OUTCOME UNKNOWN: it may have happened"
+    if status == "failed_clean" or row.get("outcome") == "absent":
+        return "did not happen"
+    verdict = {True: "check passed", False: "CHECK FAILED", None: "not checked"}[row.get("verified")]
+    return f"{status}, {verdict}{f': {seen}' if seen else ''}"
 
 
 def _next(document: Document) -> Iterable[str]:

@@ -6,7 +6,8 @@ line. Off a terminal a long silence is broken by a line that says what is being 
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -112,6 +113,13 @@ class Live:
             elif now - self._spoke >= HEARTBEAT:
                 self._status.line(f"still at it: {line}")
                 self._spoke = now
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Nothing is drawn meanwhile: the terminal belongs to a question."""
+        with self._lock:
+            self._erase()
+            yield
 
     def _write(self, event: Event) -> None:
         if self._json:

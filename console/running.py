@@ -22,6 +22,7 @@ from opsleuth.state.outcome import ExitCode, StopReason
 from opsleuth.state.run_id import new_run_id
 
 if TYPE_CHECKING:
+    from opsleuth.console.terminal import Terminal
     from opsleuth.graph.outcome import Outcome
     from opsleuth.graph.session import Runner
 
@@ -95,7 +96,7 @@ def _start(
             model=wanted(options),
         ),
     )
-    return _attempt(options, lambda runner: runner.start(request))
+    return attempt(options, lambda runner: runner.start(request))
 
 
 def resume(run_id: str | None, options: Options) -> int:
@@ -103,7 +104,7 @@ def resume(run_id: str | None, options: Options) -> int:
     run = found_run(options, run_id or _picked(options))
     _say(options, f"run {run.id}  {run.question}")
     model = _taking_over(options)
-    return _attempt(options, lambda runner: runner.resume(run.id, options.limits, options.planner, model))
+    return attempt(options, lambda runner: runner.resume(run.id, options.limits, options.planner, model))
 
 
 def _taking_over(options: Options) -> Mapping[str, Any] | None:
@@ -136,7 +137,8 @@ def _picked(options: Options) -> str:
     return rows[click.prompt("resume which", type=click.IntRange(1, len(rows))) - 1].id
 
 
-def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outcome]]") -> int:
+def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outcome]]") -> int:
+    """Do some work on runs, shown as it happens; the exit code. A terminal is asked at, unless it may not be."""
     import asyncio
 
     from opsleuth.checkpoints.redact import Redactor
@@ -154,7 +156,7 @@ def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Out
     )
     try:
         with Store.open(options.database, _CLOCK, Redactor()) as store, live:
-            runner = Runner(store, live, _CLOCK, parts(options, store.redactor))
+            runner = Runner(store, live, _CLOCK, parts(options, store.redactor), asker=_asker(options, live))
             outcome = asyncio.run(work(runner))
     except KeyboardInterrupt:
         if not live.broken:
@@ -163,6 +165,14 @@ def _attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Out
         close_stdout()
         return ExitCode.SIGPIPE
     return _end(outcome, options)
+
+
+def _asker(options: Options, live: Live) -> "Terminal | None":
+    """Who can be asked: whoever watches this process at its terminal."""
+    from opsleuth.console.terminal import Terminal, at_hand
+
+    watched = sys.stderr.isatty() and not (options.json or options.no_input)
+    return Terminal(still=live.still) if watched and at_hand() else None
 
 
 def _end(outcome: "Outcome", options: Options) -> int:
@@ -180,6 +190,8 @@ def _last_line(outcome: "Outcome", database: Path) -> str:
     detail = f": {outcome.detail}" if outcome.detail else ""
     if outcome.stop_reason is StopReason.CONCLUDED:
         return f"{outcome.status}{detail}. Whole report: opsleuth report {outcome.run} --full"
+    if outcome.status is Status.WAITING:
+        return f"{outcome.detail}: opsleuth approvals {outcome.run}"
     why = f" ({outcome.stop_reason})" if outcome.stop_reason else ""
     if outcome.stop_reason is StopReason.INTERNAL_ERROR:
         detail += f". The traceback is in {database.with_name('errors.log')}"

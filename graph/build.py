@@ -1,7 +1,8 @@
 """The whole loop on one page: five nodes, every way out of each, and how a node becomes part of a graph.
 
-START → plan ─┬─ calls, none needs a person ──→ act → observe ─┬─ an effect happened → verify → plan
-              ├─ some need a person → approve → act            └─ otherwise → plan
+START → plan ─┬─ calls, none needs a person ──→ act → observe ─┬─ an effect was tried → verify ─┬─ unknown → approve → verify
+              ├─ some need a person → approve → act            └─ otherwise → plan              └─ otherwise → plan
+              │                          ↑       └─ an approval has expired → approve
               ├─ not a valid decision → plan
               └─ conclusion drafted, or a limit hit → verify ─┬─ gaps, rework left → plan
                                                               └─ accepted, or no rework left → END
@@ -43,7 +44,7 @@ NODES: Mapping[str, Node] = {
 EDGES: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan", "approve", "act", "verify"),
     "approve": ("approve", "act", "verify"),
-    "act": ("observe",),
+    "act": ("observe", "approve"),
     "observe": ("plan", "verify"),
     "verify": ("plan", "approve", END),
 }

@@ -54,7 +54,8 @@ async def drive(graph: Graph, given: Any, config: Any, deps: Deps, pace: Pace | 
                 except GraphDrained:
                     if caught or deps.halted() not in ("cancel", "terminate"):
                         return _stopped(caught)
-                    given, deps.stopping.wished = None, False
+                    given = None
+                    deps.stopping.go_on()
                 except NodeFailure as failure:
                     return Ended(Status.FAILED, StopReason.INTERNAL_ERROR, str(failure))
     finally:

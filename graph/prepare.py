@@ -41,6 +41,7 @@ class Settings:
     read_only: bool = False
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     model: Mapping[str, Any] | None = None
+    platform: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:

@@ -6,7 +6,7 @@ finished; the runs row is a cache of it for `list`, repaired here.
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +19,11 @@ from opsleuth.checkpoints.errors import Unreadable
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.saver import open_saver
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph import build, questions
+from opsleuth.graph import build, deciding, questions
+from opsleuth.graph.deciding import Asker
 from opsleuth.graph.drive import Ended, Pace, drive
 from opsleuth.graph.outcome import LAST_EVENT, Outcome, outcome_of
+from opsleuth.graph.people import Answering, answered, fault
 from opsleuth.graph.prepare import Settings, StartRequest, first_state
 from opsleuth.graph.wiring import Parts, deciders_of, deps_for
 from opsleuth.models.choose import Deciders
@@ -30,13 +32,15 @@ from opsleuth.nodes.trace import Event
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.clock import Clock, SystemClock
+from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Investigation
 from opsleuth.state.outcome import FINISHED, Status, StopReason
 
 MOST_STEPS = 100_000
 """The framework's own guard against endless loops; ours are the limits in the state."""
 
-Given = dict[str, Any] | Command[str] | None
+
+Given = dict[str, Any] | Command[str] | Answering | None
 NextInput = Callable[[StateSnapshot], Given]
 
 
@@ -46,13 +50,18 @@ class NothingToDo(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Starts and resumes runs in one store. `on_event` hears every event as it is stored."""
+    """Starts and resumes runs in one store.
+
+    `on_event` hears every event as it is stored. `asker` puts questions to a person at this process's terminal;
+    without one they stay pending.
+    """
 
     store: Store
     on_event: Callable[[Event], None] = lambda _: None
     clock: Clock = field(default_factory=SystemClock)
     parts: Parts = field(default_factory=Parts)
     pace: Pace | None = None
+    asker: Asker | None = None
 
     async def start(self, request: StartRequest) -> Outcome:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
@@ -95,6 +104,24 @@ class Runner:
             except NothingToDo as over:
                 return outcome_of(self.store, row.id, row.status, row.stop_reason, detail=str(over))
 
+    async def edit(self, run: str, approval_id: str, hashed: str, edits: Sequence[str]) -> Outcome:
+        """Ask again with other arguments: a person changed the call with this digest. The rest stays asked.
+
+        Raises NotFound, Busy, WrongDigest, AlreadyDecided, and UsageError for arguments that the tool refuses.
+        """
+        row = self._row(run)
+        asked = self.store.approvals.asked(row.id, approval_id, hashed)
+        arguments = deciding.changed(asked.document["arguments"], edits)
+
+        def again(snapshot: StateSnapshot, deps: Deps) -> Command[str]:
+            if wrong := fault(asked, arguments, deps):
+                raise UsageError(wrong)
+            return Command(resume=questions.edited(snapshot, asked, arguments))
+
+        with self.store.lock(row.id):
+            chosen = deciders_of(self.parts, Settings.of(row.settings), self.store)
+            return await self._attempt(row, lambda _: Answering({}, again), chosen)
+
     async def _attempt(
         self,
         row: RunRow,
@@ -123,10 +150,25 @@ class Runner:
             )
             try:
                 self._announce(row, deps, resumed=bool(snapshot.values))
-                ended = await drive(graph, given, config, deps, self.pace)
-                return self._end(row, await graph.aget_state(config), ended, deps)
+                return await self._to_the_end(graph, given, config, row, deps)
             finally:
                 await deps.aclose()
+
+    async def _to_the_end(
+        self, graph: build.Graph, given: Given, config: RunnableConfig, row: RunRow, deps: Deps
+    ) -> Outcome:
+        """Drive, ask, drive again, until nothing is asked or nobody answers."""
+        ended = Ended()
+        while True:
+            if isinstance(given, Answering):
+                given = answered(await graph.aget_state(config), given, deps, self.asker)
+                if given is None:
+                    break
+            ended = await drive(graph, given, config, deps, self.pace)
+            if not (await graph.aget_state(config)).interrupts:
+                break
+            given = Answering({})
+        return self._end(row, await graph.aget_state(config), ended, deps)
 
     def _resumed(
         self, row: RunRow, snapshot: StateSnapshot, limits: Mapping[str, Any], planner: str | None
@@ -141,10 +183,9 @@ class Runner:
         if state.status in FINISHED:
             return self._reopened(state, budget, planner)
         if snapshot.interrupts:
-            answers = questions.answers(self.store, row.id, snapshot, self.parts.policy.version)
-            if answers is None:
+            if self.asker is None and questions.unanswered(self.store, row.id, snapshot):
                 raise NothingToDo("it still waits for an answer; opsleuth approvals shows to what")
-            return Command(resume=answers, update={"budget": to_json(budget)})
+            return Answering({"budget": to_json(budget)})
         return Command(update={"budget": to_json(budget)}) if limits else None
 
     def _reopened(self, state: Investigation, budget: Budget, planner: str | None) -> Given:
@@ -210,8 +251,8 @@ class Runner:
         """Repair the row from the state, say the last word in the trace, and return how it stands."""
         state = Investigation.model_validate(snapshot.values) if snapshot.values else None
         status, reason, detail = ended.status, ended.stop_reason, ended.detail
-        if snapshot.interrupts:
-            waiting = questions.ask(self.store, row.id, snapshot, self.parts.policy.version)
+        waiting = questions.ask(snapshot, deps)
+        if snapshot.interrupts and ended.status is Status.COMPLETED:
             status, detail = Status.WAITING, f"{len(waiting)} approval{'s' * (len(waiting) != 1)} pending"
         elif state is not None and state.status in FINISHED:
             status, reason, detail = state.status, state.stop_reason, state.stop_detail

@@ -14,6 +14,7 @@ from opsleuth.models.planner import Planner, Reviewer
 from opsleuth.models.settings import ModelSettings
 from opsleuth.models.tape import Tape
 from opsleuth.nodes.deps import Deps
+from opsleuth.nodes.effects import effect_of
 from opsleuth.nodes.observed import Observed
 from opsleuth.nodes.trace import Event, Trace
 from opsleuth.state.budget import Limits
@@ -22,6 +23,7 @@ from opsleuth.state.clock import Clock, stamp
 from opsleuth.state.investigation import Investigation
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.builtin import BUILTIN
+from opsleuth.tools.effects.offered import effect_tools, platform_of
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.policy import Policy
 from opsleuth.tools.registry import Toolbox
@@ -32,6 +34,11 @@ WISHES = ("terminate", "cancel", "pause")
 """What other processes may ask of a run, the strongest first."""
 
 
+def effects_of(settings: Settings) -> Sequence[ToolSpec]:
+    """The tools that change something in this run."""
+    return effect_tools(platform_of(settings.platform))
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What an attempt is made of. Whoever embeds the loop, or tests it, replaces single parts."""
@@ -40,6 +47,7 @@ class Parts:
     planner: Callable[[str], Planner] | None = None
     reviewer: Callable[[str], Reviewer | None] | None = None
     specs: Sequence[ToolSpec] = BUILTIN
+    effects: Callable[[Settings], Sequence[ToolSpec]] = effects_of
     policy: Policy = field(default_factory=Policy)
     tape: Tape | None = None
     memory: Path | None = None
@@ -48,7 +56,8 @@ class Parts:
 
 def toolbox_of(parts: Parts, settings: Settings, sources: Sources) -> Toolbox:
     """The tools of a run."""
-    return Toolbox(parts.specs, sources, parts.policy, read_only=settings.read_only)
+    specs = (*parts.specs, *parts.effects(settings))
+    return Toolbox(specs, sources, parts.policy, read_only=settings.read_only)
 
 
 def deps_for(
@@ -74,7 +83,7 @@ def deps_for(
             evidence=lambda evidence: observed.body(evidence, state.observations),
             subject=state.alert,
             folder=str(store.path.parent / "runs" / row.id),
-            idempotency_key=call.digest if call else None,
+            idempotency_key=effect_of(call).key if call else None,
         )
 
     limits = Limits.model_validate(row.settings["state"]["budget"]["limits"])

@@ -1,15 +1,18 @@
 """act: run this turn's calls. Every result is stored under its call id before the node returns.
 
-Run again after a crash or a stop, the node finds what is stored and runs only the rest.
+Run again after a crash or a stop, the node finds what is stored and runs only the rest. A change whose approval
+has lost its force is asked again; what is done by then stays done.
 """
 
 import asyncio
 
 from langgraph.errors import GraphDrained
 
+from opsleuth.checkpoints.errors import NotApproved
 from opsleuth.models.planner import Observation
+from opsleuth.nodes.asking import gated
 from opsleuth.nodes.deps import Deps, Step
-from opsleuth.nodes.effects import perform
+from opsleuth.nodes.effects import begun, perform
 from opsleuth.nodes.halt import STOPS
 from opsleuth.state.calls import Call, Gate, ResultStatus, Risk
 from opsleuth.state.investigation import Investigation
@@ -18,22 +21,41 @@ from opsleuth.tools.spec import CallResult
 
 async def act(state: Investigation, deps: Deps) -> Step:
     """Reads side by side, effects one at a time after them, refusals at once."""
-    missing = [call for call in state.pending if deps.store.results.get(deps.run, call.id) is None]
+    missing = [call for call in state.pending if _open(call, deps)]
     reads = [_finish(call, state, deps) for call in missing if call.risk is Risk.READ]
     for outcome in await asyncio.gather(*reads, return_exceptions=True):
         if outcome is not None:
             raise outcome
+    asked: dict[str, str] = {}
     for call in missing:
         if call.risk is not Risk.READ:
-            await _finish(call, state, deps)
-    return Step(state, "observe")
+            try:
+                await _finish(call, state, deps)
+            except NotApproved as why:
+                asked[call.id] = str(why)
+    if not asked:
+        return Step(state, "observe")
+    pending = tuple(gated(c, Gate.ASK, asked[c.id]) if c.id in asked else c for c in state.pending)
+    return Step(state.changed(pending=pending), "approve")
+
+
+def _open(call: Call, deps: Deps) -> bool:
+    """Whether the call has no result yet. An ancestor's refusal says nothing about a call approved here."""
+    result = deps.store.results.get(deps.run, call.id)
+    if result is None:
+        return True
+    refused = result.status in (ResultStatus.NOT_PERMITTED, ResultStatus.CANCELED)
+    return refused and call.gate is Gate.APPROVED and not deps.store.results.own(deps.run, call.id)
 
 
 async def _finish(call: Call, state: Investigation, deps: Deps) -> None:
     """Run one call, store its result, and say so. The executor turns every failure into a result."""
+    ruling = deps.toolbox.ruling(call)  # the policy may have changed since the call was planned
+    if ruling.gate is Gate.REFUSED and not begun(call, deps):
+        call = gated(call, Gate.REFUSED, ruling.reason)
     if call.gate in (Gate.DENIED, Gate.REFUSED):
         result = _refused(call)
-    elif deps.halted() in STOPS:
+    elif deps.halted() in STOPS and not begun(call, deps):
         result = _not_begun(call)
     elif call.risk is Risk.READ and (earlier := deps.observed.answer(call.digest)):
         result = _from_record(call, earlier)
@@ -47,6 +69,8 @@ async def _run(call: Call, state: Investigation, deps: Deps) -> CallResult:
     left = max(state.budget.limits.seconds - deps.active_seconds(state), 0.0)
     context = deps.context(state, call)
     if call.risk is not Risk.READ:
+        if deps.stopping.wished and not begun(call, deps):
+            raise GraphDrained("stopped")
         return await perform(call, context, left, deps)
     result = await deps.stopping.run(deps.executor.run(call, context, seconds_left=left))
     if result.status is ResultStatus.CANCELED and deps.stopping.wished:

@@ -6,9 +6,10 @@ from opsleuth.nodes.charge import charged
 from opsleuth.nodes.deps import Deps, Step
 from opsleuth.nodes.marks import marks
 from opsleuth.nodes.progress import STALLED, stalled_notice
-from opsleuth.state.calls import Call, CallRequest, Gate
+from opsleuth.state.calls import Call, CallRequest, Gate, Risk
 from opsleuth.state.investigation import Investigation, Notice
 from opsleuth.state.outcome import StopReason
+from opsleuth.tools.registry import Checked
 from opsleuth.tools.spec import InvalidArguments
 
 
@@ -74,8 +75,18 @@ def _call(request: CallRequest, index: int, state: Investigation, deps: Deps) ->
         checked = deps.toolbox.check(request)
     except InvalidArguments as error:
         raise Malformed(f"call {index} ({request.tool}): {error}") from None
+    if request.repeat_of is not None and checked.spec.risk is not Risk.READ:
+        _check_repeat(index, request, checked, deps)
     call_id = f"{deps.run}/t{state.budget.used.turns}c{index}"
     return checked.call(request, call_id=call_id, number=state.observations + index)
+
+
+def _check_repeat(index: int, request: CallRequest, checked: Checked, deps: Deps) -> None:
+    """Doing a change again on purpose names the one that was made. Raises `Malformed`."""
+    same = deps.store.effects.lookup(deps.run, request.tool, checked.canonical, checked.target)
+    if same is None or same.call_id != request.repeat_of:
+        known = f"the latest is {same.call_id}" if same else "there is none: leave repeat_of out"
+        raise Malformed(f"call {index} ({request.tool}): repeat_of names no equal change; {known}")
 
 
 def _malformed(state: Investigation, deps: Deps, text: str) -> Step:

@@ -44,7 +44,8 @@ class Call(Frozen):
     """A validated call of this turn.
 
     `id` is unique everywhere (`<run>/t4c1`, the run that planned it). `number` is its observation's number,
-    and its evidence's (`O7`, `E7`). `digest` covers tool, canonical arguments and target.
+    and its evidence's (`O7`, `E7`). `digest` covers tool, canonical arguments and target. `precheck` is what a
+    look at the target said before a person was asked, None before that look.
     """
 
     id: Name
@@ -58,4 +59,5 @@ class Call(Frozen):
     digest: str
     gate: Gate = Gate.FREE
     gate_reason: Sentence = ""
+    precheck: Sentence | None = None
     repeat_of: Name | None = None

@@ -97,6 +97,10 @@ class Executor:
             lost = _Outcome(ResultStatus.INTERNAL, what, foreseen=False)
         return _failed(call, _as_effect(call, lost), 1, _ms(self.clock, began), 0)
 
+    async def pause(self, seconds: float) -> None:
+        """Wait between two readings of the same thing."""
+        await self.sleep(seconds)
+
     async def _guarded(
         self, call: Call, context: ToolContext, deadline: _Deadline, part: Part
     ) -> tuple[int, _Outcome]:
@@ -135,7 +139,9 @@ class Executor:
     ) -> _Outcome:
         if left <= 0:
             return _Outcome(ResultStatus.TIMEOUT, "not started: the run's time is used up")
-        seconds = min(self.limits.call_seconds, left, spec.timeout or self.limits.call_seconds)
+        own = spec.timeout or self.limits.call_seconds
+        # A change may be given more time than a look: cutting it short leaves it unknown.
+        seconds = min(left, own if spec.risk is not Risk.READ else min(own, self.limits.call_seconds))
         task = asyncio.ensure_future(spec.run(arguments, context))
         try:
             await asyncio.wait({task}, timeout=seconds)

@@ -4,10 +4,10 @@ The risk of a tool gives its gate; layers of policy change it. Layers merge as d
 strictest word of any layer holds. A layer that is not trusted (a project's file) may only tighten.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from opsleuth.state.calls import Gate, Risk
 from opsleuth.state.canonical import digest
@@ -44,8 +44,9 @@ class Policy:
         self.layers = tuple(layers)
         self.version = digest([_plain(layer) for layer in self.layers])[:12]
 
-    def rule(self, spec: ToolSpec) -> Ruling:
-        """The gate of a call of this tool."""
+    def rule(self, spec: ToolSpec, arguments: Mapping[str, Any], target: str | None) -> Ruling:
+        """The gate of this call."""
+        del arguments, target
         if denied := self._says("deny", spec):
             return Ruling(Gate.REFUSED, f"the policy of {denied.name} denies {spec.name}")
         if spec.risk is Risk.IRREVERSIBLE:

@@ -87,6 +87,10 @@ class Toolbox:
             raise InvalidArguments(f"{name} is not available: no source of this run serves {spec.capability}")
         raise InvalidArguments(f"there is no tool {name!r} ({suggestion(name, self._by_name, most=20)})")
 
+    def known(self, name: str) -> ToolSpec | None:
+        """The tool of this name if it is offered."""
+        return self._by_name.get(name)
+
     def capability_of(self, name: str) -> str | None:
         """The kind of source that a tool reads, None for one that reads none or is unknown."""
         spec = self._by_name.get(name)
@@ -108,11 +112,24 @@ class Toolbox:
             plain,
             target,
             identity(spec.name, plain, target, again),
-            self._ruling(spec, request),
+            self._ruling(spec, request, plain, target),
         )
 
-    def _ruling(self, spec: ToolSpec, request: CallRequest) -> Ruling:
-        ruling = self.policy.rule(spec)
+    def ruling(self, call: Call) -> Ruling:
+        """What policy says of a call now: it may have changed since the call was planned."""
+        spec = self.known(call.tool)
+        if spec is None:
+            return Ruling(Gate.REFUSED, f"{call.tool} is not offered in this run any more")
+        return self._ruling(spec, call, call.arguments, call.target)
+
+    def _ruling(
+        self,
+        spec: ToolSpec,
+        request: CallRequest | Call,
+        arguments: Mapping[str, Any],
+        target: str | None,
+    ) -> Ruling:
+        ruling = self.policy.rule(spec, arguments, target)
         if request.repeat_of is not None and spec.risk is not Risk.READ and ruling.gate is Gate.FREE:
             return Ruling(
                 Gate.ASK, f"repeats {request.repeat_of} on purpose: a person confirms this exact call"

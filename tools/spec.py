@@ -90,7 +90,8 @@ class ToolContext:
     """What a tool may use besides its arguments.
 
     `evidence` returns the stored body of an evidence id of this run, or None. `folder` is the run's own
-    folder (drafts go there). `subject` is the alert, if the run has one.
+    folder (drafts go there). `subject` is the alert, if the run has one. An effect also gets the key under
+    which its target may tell repeats apart, its check what the ledger holds of the effect (`result`).
     """
 
     window: Window
@@ -100,6 +101,7 @@ class ToolContext:
     subject: Alert | None = None
     folder: str | None = None
     idempotency_key: str | None = None
+    result: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,14 @@ class ToolSpec:
     """One tool. `example` validates against `arguments`; a model reads it as documentation.
 
     `capability` names the kind of source it needs (`metrics`, `logs`, …; None: needs none). `target` says what
-    a call acts on, from its arguments. Effects add `precheck`, `postcondition`, `probe` and `undo`.
+    a call acts on, from its arguments. Effects add:
+
+    - `precheck`: does the change make sense now? Raises NotPermitted if not.
+    - `postcondition`: is true what should be? `ok`; `none_matched` for not yet, asked again for `settles` seconds;
+      `not_recorded` if nobody can tell.
+    - `probe`: did the try with this key happen? `ok`, `none_matched`, or `not_recorded` if nobody can tell.
+    - `takes_key`: its target applies two tries with one key once. Only then a lost one may be sent again.
+    - `undo`: how to take it back, for the person who decides. `environment` is for policy rules.
     """
 
     name: str
@@ -148,4 +157,6 @@ class ToolSpec:
     probe: Run | None = None
     undo: str = ""
     takes_key: bool = False
+    settles: float = 30.0
+    environment: str = ""
     origin: str = "built in"

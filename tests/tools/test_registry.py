@@ -141,7 +141,7 @@ def test_a_read_only_run_offers_no_effects() -> None:
     ],
 )
 def test_each_risk_has_its_gate(risk: Risk, gate: Gate) -> None:
-    assert Policy().rule(orders(risk=risk)).gate is gate
+    assert Policy().rule(orders(risk=risk), {}, None).gate is gate
 
 
 NAME = frozenset({"orders_find"})
@@ -166,7 +166,7 @@ ANY = frozenset({"*"})
 def test_the_strictest_layer_holds_and_an_untrusted_one_only_tightens(
     layers: list[Layer], risk: Risk, gate: Gate
 ) -> None:
-    assert Policy(layers).rule(orders(risk=risk)).gate is gate
+    assert Policy(layers).rule(orders(risk=risk), {}, None).gate is gate
 
 
 def test_the_version_of_a_policy_changes_with_its_rules() -> None:

@@ -1,0 +1,104 @@
+"""A question to a person, as text: everything that the answer is about, and nothing that data could forge.
+
+Every value goes through the screen's own cleaning, each on lines of its own behind a bar, so that no text from
+a log or a model can look like part of the frame.
+"""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from opsleuth.checkpoints.approvals import SHORTEST_DIGEST, Approval
+from opsleuth.console import text as texts
+from opsleuth.state.canonical import canonical
+
+Field = tuple[str, str]
+
+UNTRUSTED = frozenset({"why", "check now", "result"})
+"""Fields whose text comes from a model or from the outside: labelled, so that nobody takes it for ours."""
+
+
+def hashed(digest: str) -> str:
+    """The digest as screens show it: 16 hex digits in groups of four."""
+    short = digest[:SHORTEST_DIGEST]
+    return "-".join(short[i : i + 4] for i in range(0, len(short), 4))
+
+
+def panel(question: Approval, width: int = 100, encoding: str = "utf-8") -> list[str]:
+    """The whole question as lines of at most `width` cells; nothing is cut, however long an argument is."""
+    about = "APPROVAL" if question.about == "call" else "UNKNOWN EFFECT"
+    lines = [f"{about} {question.id}  run {question.run}  asked {question.requested}"]
+    fields = _call(question) if question.about == "call" else _effect(question)
+    for name, value in fields:
+        label = f"{name} (untrusted)" if name in UNTRUSTED else name
+        lines += _field(label, value, width, encoding)
+    return lines
+
+
+def _field(name: str, value: str, width: int, encoding: str) -> list[str]:
+    rows = [
+        part
+        for line in texts.clean_lines(value, encoding) or [""]
+        for part in textwrap.wrap(line, max(20, width - 24), drop_whitespace=False, break_on_hyphens=False)
+        or [""]
+    ]
+    head = f"  {name:<20}| "
+    return [f"{head if i == 0 else ' ' * 22 + '| '}{row}" for i, row in enumerate(rows)]
+
+
+def _call(question: Approval) -> Iterable[Field]:
+    document = question.document
+    yield "tool", f"{document.get('tool')}   risk {str(document.get('risk')).upper()}"
+    yield "target", str(document.get("target") or "none")
+    yield from _arguments(document.get("arguments") or {})
+    yield "why", str(document.get("purpose") or "no reason given")
+    yield "check now", str(document.get("precheck") or "this tool has no check beforehand")
+    after = (
+        "the world is read again"
+        if document.get("checked_after")
+        else "NONE: nobody will see whether it worked"
+    )
+    yield "check after", after
+    if not document.get("can_be_probed"):
+        yield "if the reply is lost", "its target cannot be asked: a person will have to find out"
+    yield "undo", str(document.get("undo") or "not known")
+    if earlier := document.get("earlier"):
+        yield (
+            "done before",
+            f"{earlier['status']} since {earlier['started']} as {earlier['id']}: THIS REPEATS IT",
+        )
+    yield "rule", str(document.get("gate_reason") or "")
+    yield "hash", hashed(question.digest)
+
+
+def _effect(question: Approval) -> Iterable[Field]:
+    document = question.document
+    yield "tool", f"{document.get('tool')}   started {document.get('started')}"
+    yield "target", str(document.get("target") or "none")
+    yield from _arguments(document.get("arguments") or {})
+    yield "result", canonical(document.get("result") or {})
+    yield (
+        "question",
+        "it was sent and its outcome was not seen: look at the target and say whether it happened",
+    )
+    yield "hash", hashed(question.digest)
+
+
+def _arguments(arguments: Mapping[str, Any]) -> Iterable[Field]:
+    for name, value in arguments.items():
+        yield f"  {name}", value if isinstance(value, str) else canonical(value)
+
+
+def one_line(question: Approval) -> Sequence[str]:
+    """A row of the table of questions."""
+    document = question.document
+    return (
+        question.run,
+        question.id,
+        question.status,
+        str(document.get("tool") or ""),
+        str(document.get("target") or ""),
+        str(document.get("risk") or ""),
+        hashed(question.digest),
+        question.answered_by or "",
+    )

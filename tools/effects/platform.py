@@ -1,0 +1,83 @@
+"""What the effect tools act through: a platform that holds services, and a messenger that speaks to people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+Kind = Literal["restart", "rollback", "scale", "flag", "delete", "message"]
+
+
+class Operation(NamedTuple):
+    """One change: what is done to what. `target` is the platform's own name of a service or channel."""
+
+    kind: Kind
+    target: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceView:
+    """A service as the platform reports it.
+
+    `versions` holds all that ran, oldest first; `restarts` counts them; `revision` changes with every change of
+    the service; `health` is the platform's word, `healthy` when all is well.
+    """
+
+    name: str
+    version: str
+    versions: tuple[str, ...]
+    replicas: int
+    restarts: int
+    health: str
+    revision: str
+    flags: Mapping[str, bool] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """One line for screens."""
+        return f"{self.name} runs {self.version}, {self.replicas} replicas, {self.health}"
+
+    def facts(self) -> dict[str, Any]:
+        """The same as JSON, for records."""
+        return {
+            "service": self.name,
+            "version": self.version,
+            "versions": list(self.versions),
+            "replicas": self.replicas,
+            "restarts": self.restarts,
+            "health": self.health,
+            "revision": self.revision,
+            "flags": dict(self.flags),
+        }
+
+
+class Platform(Protocol):
+    """A place where changes can be made.
+
+    `keys` says whether it applies two requests with the same key only once: without that a request whose reply
+    was lost is never sent again. `environment` is what policy rules call it (`production`, `staging`).
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def environment(self) -> str: ...
+
+    @property
+    def keys(self) -> bool: ...
+
+    async def service(self, name: str) -> ServiceView | None:
+        """The service, None if there is none of this name. Raises the errors of `opsleuth.tools.spec`."""
+        ...
+
+    async def submit(self, operation: Operation, key: str, revision: str | None = None) -> Mapping[str, Any]:
+        """Ask for the change; with `revision` only if the service still has it.
+
+        Raises Unavailable if nothing was sent, NotPermitted or InvalidArguments if the platform refused, and
+        OutcomeUnknown for everything that leaves open whether the change was made.
+        """
+        ...
+
+    async def applied(self, operation: Operation, key: str) -> bool | None:
+        """Whether the change that was asked for with this key was made; None if the platform cannot tell."""
+        ...
