@@ -33,10 +33,24 @@ async def act(state: Investigation, deps: Deps) -> Step:
                 await _finish(call, state, deps)
             except NotApproved as why:
                 asked[call.id] = str(why)
+                _withdraw(call, str(why), deps)
     if not asked:
         return Step(state, "observe")
     pending = tuple(gated(c, Gate.ASK, asked[c.id]) if c.id in asked else c for c in state.pending)
     return Step(state.changed(pending=pending), "approve")
+
+
+def _withdraw(call: Call, why: str, deps: Deps) -> None:
+    """What was approved has lost its force: the row says so, and the question is put anew."""
+    for approval in deps.store.approvals.list(deps.run, "approved"):
+        if approval.subject == call.id:
+            deps.trace.emit(
+                "approval.stale",
+                along=lambda a=approval: deps.store.approvals.stale(deps.run, a.id, why),  # type: ignore[misc]
+                id=approval.id,
+                call=call.id,
+                reason=why,
+            )
 
 
 def _open(call: Call, deps: Deps) -> bool:

@@ -80,13 +80,14 @@ async def _settled(row: EffectRow, seconds: float, state: Investigation, deps: D
     context = replace(deps.context(state, call), result=row.result, idempotency_key=row.key)
     left = max(state.budget.limits.seconds - deps.active_seconds(state), 0.0)
     deadline = deps.clock.monotonic() + min(seconds, left)
-    pause = FIRST_PAUSE
+    pause, waited = FIRST_PAUSE, 0.0
     while True:
         work = deps.executor.run(call, context, part="postcondition")
         result = await deps.stopping.patiently(work, 0.0, lambda: None)
         if deps.stopping.wished:
             raise GraphDrained("stopped")
-        over = deps.clock.monotonic() + pause > deadline or deps.halted() in STOPS
+        waited += pause
+        over = deps.clock.monotonic() + pause > deadline or waited > seconds or deps.halted() in STOPS
         if over or result.status in (ResultStatus.OK, ResultStatus.NOT_RECORDED):
             return result
         await deps.stopping.run(deps.executor.pause(pause))
