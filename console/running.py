@@ -18,7 +18,7 @@ from opsleuth.console.reading import found_run, moment, note, resumable_runs, sc
 from opsleuth.console.screen import Part, open_screen
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError, UsageError
-from opsleuth.state.outcome import ExitCode, StopReason
+from opsleuth.state.outcome import ExitCode, Status, StopReason
 from opsleuth.state.run_id import new_run_id
 
 if TYPE_CHECKING:
