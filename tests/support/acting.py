@@ -93,7 +93,7 @@ class Acting:
 
     @property
     def runner(self) -> Runner:
-        return Runner(self.store, self.events.append, self.clock, self.parts, self.asker)
+        return Runner(self.store, self.events.append, self.clock, self.parts, asker=self.asker)
 
     def start(self, *script: Any, read_only: bool = False, **limits: Any) -> Outcome:
         if script:
