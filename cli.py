@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -118,14 +118,27 @@ def show(run_id: str, *, full: bool) -> int:
 )
 @click.option("--follow", is_flag=True, help="Go on as the run does, to its end.")
 @click.option("--verify", is_flag=True, help="Check that no stored event was changed.")
-def log(run_id: str, types: tuple[str, ...], after: int, *, follow: bool, verify: bool) -> int:
+@click.option("--slowest", type=click.IntRange(1), metavar="N", help="The N that took longest.")
+@click.option("--costliest", type=click.IntRange(1), metavar="N", help="The N model calls that cost most.")
+@click.option("--repeated", is_flag=True, help="Calls that were made again, alike or with other numbers.")
+def log(run_id: str, *, follow: bool, verify: bool, repeated: bool, **sifted: Any) -> int:  # noqa: ANN401 - what is asked of the rest
     from opsleuth.console import reading
 
     if verify:
         return reading.verify(given(), run_id)
+    if repeated:
+        return reading.repeated(given(), run_id)
     if follow:
-        return reading.follow(given(), run_id, types=types, after=after)
-    return reading.log(given(), run_id, types=types, after=after)
+        return reading.follow(given(), run_id, types=sifted["types"], after=sifted["after"])
+    return reading.log(given(), run_id, **sifted)
+
+
+@cli.command(help=f"Where a run's time went: every node, model call and tool call on one axis.\n\n{RUN}")
+@click.argument("run_id", metavar="RUN", default="-")
+def trace(run_id: str) -> int:
+    from opsleuth.console import reading
+
+    return reading.trace(given(), run_id)
 
 
 @cli.command(help=f"What lies behind a claim: all evidence of a run, or one piece of it.\n\n{RUN}")

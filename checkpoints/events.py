@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any, NamedTuple, TypedDict
 
 from opsleuth.checkpoints.backing import Backing
@@ -17,12 +18,16 @@ _FIRST = "0" * 64
 
 
 class Event(TypedDict):
-    """One line of the trace, in the form in which it is also streamed. `hash` covers all before it."""
+    """One line of the trace, in the form in which it is also streamed. `hash` covers all before it.
+
+    `trace` is the run's, the same in every attempt; it follows from `run`, so that it is not stored.
+    """
 
     v: int
     seq: int
     ts: str
     run: str
+    trace: str
     attempt: int
     turn: int
     ckpt: str
@@ -31,6 +36,12 @@ class Event(TypedDict):
     type: str
     data: dict[str, Any]
     hash: str
+
+
+@cache
+def trace_of(run: str) -> str:
+    """The trace id of a run: `t-` and the 32 hex digits under which a collector of traces knows it."""
+    return "t-" + hashlib.sha256(f"opsleuth {run}".encode()).hexdigest()[:32]
 
 
 class Verification(NamedTuple):
@@ -62,7 +73,7 @@ class Events:
     def __init__(self, backing: Backing) -> None:
         self._backing, self._db = backing, backing.db
 
-    def append(
+    def append(  # noqa: PLR0913 - the fields of a record
         self,
         run: str,
         type: str,  # noqa: A002 - the record's own word
@@ -73,16 +84,21 @@ class Events:
         node: str = "",
         step: int = 0,
         checkpoint: str = "",
+        at: str | None = None,
     ) -> Event:
-        """Store one event, redacted and with control characters made visible; returns it as stored."""
+        """Store one event, redacted and with control characters made visible; returns it as stored.
+
+        `at` is when it happened, by `now`, where that was not this moment.
+        """
         text = canonical(self._backing.redactor.for_display(data))
         with self._db.write():
             head = self._db.row("SELECT seq, hash FROM event_heads WHERE run = ?", (run,))
             event = Event(
                 v=VERSION,
                 seq=head["seq"] + 1 if head else 1,
-                ts=self._backing.now(),
+                ts=at or self._backing.now(),
                 run=run,
+                trace=trace_of(run),
                 attempt=attempt,
                 turn=turn,
                 ckpt=checkpoint,
@@ -96,6 +112,10 @@ class Events:
             self._db.change(_INSERT, {**event, "data": text})
             self._db.change(_HEAD, {"run": run, "seq": event["seq"], "hash": event["hash"]})
         return event
+
+    def now(self) -> str:
+        """The present moment, as events carry it."""
+        return self._backing.now()
 
     def read(
         self, run: str, after: int = 0, types: Collection[str] | None = None, limit: int | None = None
@@ -139,6 +159,7 @@ def _event(row: Row, data: dict[str, Any]) -> Event:
         seq=seq,
         ts=ts,
         run=run,
+        trace=trace_of(run),
         attempt=attempt,
         turn=turn,
         ckpt=checkpoint,
@@ -152,11 +173,12 @@ def _event(row: Row, data: dict[str, Any]) -> Event:
 
 def _fits(before: str, row: Row) -> bool:
     try:
-        return _chain(before, _event(row, json.loads(row["data"]))) == str(row["hash"])
+        event = _event(row, json.loads(row["data"]))
     except ValueError:
         return False
+    return (canonical(event["data"]), _chain(before, event)) == (row["data"], row["hash"])
 
 
 def _chain(before: str, event: Event) -> str:
-    line = {name: value for name, value in event.items() if name != "hash"}
+    line = {name: value for name, value in event.items() if name not in ("hash", "trace")}
     return hashlib.sha256(f"{before}{canonical(line)}".encode()).hexdigest()

@@ -14,12 +14,14 @@ from typing import Any, Literal
 import click
 
 from opsleuth.checkpoints.errors import NotFound
+from opsleuth.checkpoints.events import trace_of
 from opsleuth.checkpoints.evidence import EvidenceRow
 from opsleuth.checkpoints.processes import is_alive, standing
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import Listing, RunRow
+from opsleuth.checkpoints.spans import spans
 from opsleuth.checkpoints.store import Store
-from opsleuth.console import events, tables
+from opsleuth.console import events, sifting, tables, waterfall
 from opsleuth.console import report as reports
 from opsleuth.console.options import Options
 from opsleuth.console.screen import Screen, open_screen
@@ -117,16 +119,63 @@ def show(options: Options, run_id: str, *, full: bool) -> int:
     return 0
 
 
-def log(options: Options, run_id: str, *, types: Sequence[str], after: int) -> int:
-    """`log`: the stored events, all or of some types (`tool.` means all that begin so)."""
+def log(
+    options: Options,
+    run_id: str,
+    *,
+    types: Sequence[str],
+    after: int,
+    slowest: int | None = None,
+    costliest: int | None = None,
+) -> int:
+    """`log`: the stored events, all or of some types (`tool.` means all that begin so), or those that stand out."""
     with _store(options) as store:
         run = store.runs.find(run_id)
-        rows = [event for event in store.events.read(run.id, after=after) if _wanted(event, types)]
+        rows: Sequence[events.Event] = [
+            event for event in store.events.read(run.id, after=after) if _wanted(event, types)
+        ]
+    if slowest:
+        rows = sifting.slowest(rows, slowest)
+    if costliest:
+        rows = sifting.costliest(rows, costliest)
     if options.json:
         events.write_json(sys.stdout, {"run": run.id, "events": rows})
-    else:
+    elif rows:
         screen = screen_of(options)
         screen.lines(tables.log(rows, screen))
+    elif slowest or costliest:
+        note(f"no event of {run.id} has {'a time' if slowest else 'a cost: it asked no model'}")
+    return 0
+
+
+def repeated(options: Options, run_id: str) -> int:
+    """`log --repeated`: calls that were made again, alike or with other numbers."""
+    with _store(options) as store:
+        run = store.runs.find(run_id)
+        found = sifting.repeated(store.events.read(run.id))
+    if options.json:
+        events.write_json(sys.stdout, {"run": run.id, "repeated": [tables.repeated_json(r) for r in found]})
+    elif found:
+        screen = screen_of(options)
+        screen.lines(tables.repeated(found, screen))
+    else:
+        note(f"{run.id} made no call twice")
+    return 0
+
+
+def trace(options: Options, run_id: str) -> int:
+    """`trace`: the run as a waterfall."""
+    with _store(options) as store:
+        run = store.runs.find(run_id)
+        found = spans(store.events.read(run.id))
+    if options.json:
+        document = {"run": run.id, "trace": trace_of(run.id), "spans": waterfall.to_json(found)}
+        events.write_json(sys.stdout, document)
+    elif found:
+        screen = screen_of(options)
+        screen.lines(waterfall.waterfall(found, trace_of(run.id), screen))
+    else:
+        note(f"{run.id} has no events yet")
     return 0
 
 

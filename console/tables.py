@@ -12,6 +12,7 @@ from opsleuth.checkpoints.runs import RunRow
 from opsleuth.console import events, findings
 from opsleuth.console import text as texts
 from opsleuth.console.screen import Column, Line, Part, Screen, Style, table
+from opsleuth.console.sifting import Repeated
 from opsleuth.console.times import age
 from opsleuth.state.clock import stamp
 from opsleuth.state.outcome import Status
@@ -172,6 +173,36 @@ def log(rows: Iterable[events.Event], screen: Screen) -> Iterable[Line]:
         first, *rest = texts.wrap(screen.clean(said), room) if room else [said]
         yield [Part(head, "dim"), kind, first]
         yield from ([" " * len(head + kind) + piece] for piece in rest)
+
+
+def repeated(found: Sequence[Repeated], screen: Screen) -> list[Line]:
+    """Questions that were asked again: how often, in which turns, with which evidence."""
+    columns = (
+        Column("TIMES", right=True),
+        Column("TOOL"),
+        Column("TURNS", drop=2),
+        Column("EVIDENCE", drop=3),
+        Column("ARGUMENTS"),
+    )
+    cells: list[list[Part | str]] = []
+    for one in found:
+        kinds = ", other numbers" if one.drifts else ""
+        turns = " ".join(dict.fromkeys(str(e.get("turn")) for e in one.events))
+        cited = " ".join(dict.fromkeys(str(e["data"].get("evidence")) for e in one.events))
+        args = events.arguments(one.events[0]["data"].get("args") or {})
+        cells.append([str(len(one.events)), one.tool, turns, Part(cited, "id"), f"{args}{kinds}"])
+    return table(screen, columns, cells)
+
+
+def repeated_json(one: Repeated) -> dict[str, Any]:
+    """The same as JSON."""
+    return {
+        "tool": one.tool,
+        "times": len(one.events),
+        "drifts": one.drifts,
+        "args": one.events[0]["data"].get("args") or {},
+        "events": [e["seq"] for e in one.events],
+    }
 
 
 def evidence_list(rows: Sequence[EvidenceRow], screen: Screen) -> list[Line]:

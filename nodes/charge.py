@@ -19,17 +19,23 @@ class Costly(Protocol):
     def exchanges(self) -> Iterable[Exchange]: ...
 
 
-def charged(state: Investigation, cost: Costly, deps: Deps, role: str = "planner") -> Investigation:
-    """The state after this cost; one event for each exchange, with the id of its snapshot."""
+def charged(
+    state: Investigation, cost: Costly, deps: Deps, role: str = "planner", *, ms: int = 0
+) -> Investigation:
+    """The state after this cost; one event for each exchange, with the id of its snapshot.
+
+    What several exchanges cost together, and the `ms` they took, is told with the last one.
+    """
     exchanges = list(cost.exchanges)
     if exchanges:
         with deps.store.transaction():
             for exchange in exchanges:
-                _told(exchange, role, cost.spent if exchange is exchanges[-1] else Spent(), deps)
+                last = exchange is exchanges[-1]
+                _told(exchange, role, cost.spent if last else Spent(), ms if last else 0, deps)
     return state.changed(budget=state.budget.plus(spent=cost.spent))
 
 
-def _told(exchange: Exchange, role: str, spent: Spent, deps: Deps) -> None:
+def _told(exchange: Exchange, role: str, spent: Spent, ms: int, deps: Deps) -> None:
     used: dict[str, Any] = {"in": spent.tokens_in, "out": spent.tokens_out, "cached": spent.tokens_cached}
     used |= {"usd": str(spent.cost), "estimated": spent.estimated}
     deps.trace.emit(
@@ -40,6 +46,7 @@ def _told(exchange: Exchange, role: str, spent: Spent, deps: Deps) -> None:
         prompt=exchange.prompt,
         finish=exchange.finish,
         snapshot=_kept(exchange, deps),
+        ms=ms,
         **used,
     )
 

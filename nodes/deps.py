@@ -81,6 +81,11 @@ class Deps:
         self.trace.later("step.completed", changed=changed, ms=round(spent * 1000), goto=step.goto)
         return after
 
+    def stopwatch(self) -> Callable[[], int]:
+        """A function that tells the milliseconds since now."""
+        began = self.clock.monotonic()
+        return lambda: round(1000 * (self.clock.monotonic() - began))
+
     def active_seconds(self, state: Investigation) -> float:
         """Active time of the run up to this moment, in seconds; the node's own time is not yet in the state."""
         return state.budget.used.seconds + self.clock.monotonic() - self.entered

@@ -27,16 +27,17 @@ async def second_opinion(draft: Conclusion, checked: Checked, state: Investigati
         return Opinion(state)
     cited = {evidence for claim in draft.claims for evidence in claim.evidence}
     seen = [o for o in deps.observed.upto(state.observations) if f"E{o.number}" in cited]
+    took = deps.stopwatch()
     try:
         reviewed = await deps.stopping.run(reviewer.review(state, draft, seen, checked.gaps))
     except PlannerError as error:
         if isinstance(error, ModelUnavailable):
             deps.reviewer = None
         deps.trace.emit("warning", code="reviewer", message=str(error), hint="checked by the program alone")
-        return Opinion(charged(state, error, deps, role="reviewer"))
+        return Opinion(charged(state, error, deps, role="reviewer", ms=took()))
     gaps = (
         ()
         if reviewed.review.accepted
         else tuple(f"The reviewer: {gap}"[:1000] for gap in reviewed.review.gaps)
     )
-    return Opinion(charged(state, reviewed, deps, role="reviewer"), gaps, "checks+reviewer")
+    return Opinion(charged(state, reviewed, deps, role="reviewer", ms=took()), gaps, "checks+reviewer")

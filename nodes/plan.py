@@ -24,25 +24,26 @@ async def plan(state: Investigation, deps: Deps) -> Step:
         tools=deps.toolbox.specs,
         not_available=deps.toolbox.not_available,
     )
+    took = deps.stopwatch()
     try:
         decided = await deps.stopping.run(deps.planner.decide(view))
     except Malformed as error:
-        return _malformed(charged(state, error, deps), deps, str(error))
+        return _malformed(charged(state, error, deps, ms=took()), deps, str(error))
     except ModelRefused as error:
-        return _stop(charged(state, error, deps), StopReason.MODEL_REFUSED, str(error))
+        return _stop(charged(state, error, deps, ms=took()), StopReason.MODEL_REFUSED, str(error))
     except ModelUnavailable as error:
-        return _stop(charged(state, error, deps), StopReason.MODEL_UNAVAILABLE, str(error))
-    state = charged(state, decided, deps)
+        return _stop(charged(state, error, deps, ms=took()), StopReason.MODEL_UNAVAILABLE, str(error))
+    state = charged(state, decided, deps, ms=took())
     if decided.instead:
         deps.trace.emit("warning", code="degraded", message=decided.instead, hint="from this turn on")
     try:
-        return _take(decided, state, deps)
+        return _take(decided, state, deps, took())
     except Malformed as error:
         return _malformed(state, deps, str(error))
 
 
-def _take(decided: Decided, before: Investigation, deps: Deps) -> Step:
-    """Apply a decision; raises `Malformed` with every fault in it."""
+def _take(decided: Decided, before: Investigation, deps: Deps, ms: int) -> Step:
+    """Apply a decision that took `ms`; raises `Malformed` with every fault in it."""
     decision = decided.decision
     if found := decide.faults(decision, before, deps.observed.upto(before.observations)):
         raise Malformed("; ".join(found))
@@ -53,7 +54,7 @@ def _take(decided: Decided, before: Investigation, deps: Deps) -> Step:
         pending=calls,
         draft=decision.conclusion or before.draft,
     )
-    _trace_decision(decided, before, state, deps)
+    _trace_decision(decided, before, state, deps, ms)
     if decision.conclusion is not None:
         return Step(state, "verify")
     if not calls:
@@ -104,7 +105,9 @@ def _stop(state: Investigation, reason: StopReason, detail: str) -> Step:
     return Step(state.changed(stop_reason=reason, stop_detail=detail[:1000], pending=()), "verify")
 
 
-def _trace_decision(decided: Decided, before: Investigation, after: Investigation, deps: Deps) -> None:
+def _trace_decision(
+    decided: Decided, before: Investigation, after: Investigation, deps: Deps, ms: int
+) -> None:
     if after.plan != before.plan:
         changed = [s for s in after.plan if s not in before.plan]
         deps.trace.later(
@@ -135,4 +138,5 @@ def _trace_decision(decided: Decided, before: Investigation, after: Investigatio
         reason=decided.decision.reason,
         calls=[call.id for call in after.pending],
         concludes=decided.decision.conclusion is not None,
+        ms=ms,
     )

@@ -27,7 +27,7 @@ class Trace:
     def __init__(self, store: Store, run: str, attempt: int, on_event: Callable[[Event], None]) -> None:
         self._store, self._run, self._attempt, self._on_event = store, run, attempt, on_event
         self._place = Place()
-        self._waiting: list[tuple[Place, str, dict[str, Any]]] = []
+        self._waiting: list[tuple[Place, str, str, dict[str, Any]]] = []
 
     def enter(self, place: Place) -> None:
         """Say where the loop stands: the events that follow carry it."""
@@ -48,8 +48,9 @@ class Trace:
             self._on_event(event)
 
     def later(self, kind: str, **data: Any) -> None:  # noqa: ANN401 - the event's own fields
-        """An event that may wait for the next one."""
-        self._waiting.append((self._place, kind, data))
+        """An event that may wait for the next one; it keeps the time at which it happened."""
+        self._waiting.append((self._place, self._store.events.now(), kind, data))
 
-    def _append(self, place: Place, kind: str, data: dict[str, Any]) -> Event:
-        return self._store.events.append(self._run, kind, data, attempt=self._attempt, **place._asdict())
+    def _append(self, place: Place, at: str, kind: str, data: dict[str, Any]) -> Event:
+        where = place._asdict()
+        return self._store.events.append(self._run, kind, data, attempt=self._attempt, at=at, **where)

@@ -108,3 +108,41 @@ def test_whatever_is_appended_is_read_and_verified(store: Store, run: str, data:
     event = store.events.append(run, "x", data)
     assert store.events.read(run, after=event["seq"] - 1) == [event]
     assert store.events.verify(run).broken_at is None
+
+
+COLUMNS = ("run", "seq", "ts", "type", "attempt", "turn", "node", "step", "checkpoint", "data", "hash")
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    column=st.sampled_from(COLUMNS), seq=st.integers(1, 5), where=st.integers(0, 400), by=st.integers(1, 93)
+)
+def test_any_changed_byte_is_found(
+    store: Store, run: str, column: str, seq: int, where: int, by: int
+) -> None:
+    """Also one that leaves the JSON's meaning as it is, such as a space between two of its tokens."""
+    if not store.events.read(run):
+        fill(store, run)
+    db = store._backing.db
+    (row,) = db.rows(f"SELECT rowid, {column} FROM events WHERE run = ? AND seq = ?", (run, seq))  # noqa: S608
+    line, before = row
+    changed: object = before + 5 * by if isinstance(before, int) else _with_byte(before, where, by)
+    for value, intact in ((changed, False), (before, True)):
+        db.change(f"UPDATE events SET {column} = ? WHERE rowid = ?", (value, line))  # noqa: S608
+        assert (store.events.verify(run).broken_at is None) is intact
+
+
+def _with_byte(text: str, where: int, by: int) -> str:
+    place = where % (len(text) + 1)
+    if place == len(text):
+        return text + " "
+    return text[:place] + chr((ord(text[place]) - 32 + by) % 95 + 32) + text[place + 1 :]
+
+
+def test_the_trace_is_the_runs_in_every_attempt(store: Store, run: str) -> None:
+    first = store.events.append(run, "run.started", {}, attempt=1)
+    second = store.events.append(run, "run.resumed", {}, attempt=2)
+    other = store.events.append("another", "run.started", {}, attempt=1)
+    assert first["trace"] == second["trace"] != other["trace"]
+    assert first["trace"].startswith("t-")
+    assert len(bytes.fromhex(first["trace"][2:])) == 16
