@@ -157,7 +157,10 @@ def evidence(run_id: str, evidence_id: str | None, *, raw: bool, query: bool) ->
 @cli.command(help=f"What a run found.\n\n{RUN}")
 @click.argument("run_id", metavar="RUN", default="-")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "md"]), help="Default: text, with --json json."
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "md", "html"]),
+    help="Default: text, with --json json.",
 )
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to a file."

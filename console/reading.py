@@ -248,21 +248,48 @@ def evidence(options: Options, run_id: str, evidence_id: str, *, form: Literal["
 
 def report(options: Options, run_id: str, *, form: str | None, output: Path | None, full: bool) -> int:
     """`report`: the document as text, Markdown, or as it is."""
+    form = form or (_form_of(output) if output else None)
     with _store(options) as store:
         run = store.runs.find(run_id)
         document = store.reports.get(run.id)
-    if document is None:
-        raise NotFound(
-            f"{run.id} has no report yet: it is {standing(run)} in turn {run.turn}. "
-            f"See `opsleuth show {run.id}`, or go on with `opsleuth resume {run.id}`"
-        )
+        if document is None:
+            raise NotFound(
+                f"{run.id} has no report yet: it is {standing(run)} in turn {run.turn}. "
+                f"See `opsleuth show {run.id}`, or go on with `opsleuth resume {run.id}`"
+            )
+        page = _page(store, run.id, document, options) if form == "html" else None
     if output is None:
-        write_report(document, options, form=form, full=full)
+        _put_report(document, page, options, form, full=full, stream=sys.stdout)
         return 0
     with _replacing(output) as stream:
-        write_report(document, options, form=form or _form_of(output), full=full, stream=stream)
+        _put_report(document, page, options, form, full=full, stream=stream)
     note(f"report written to {output}")
     return 0
+
+
+def _put_report(
+    document: Mapping[str, Any],
+    page: str | None,
+    options: Options,
+    form: str | None,
+    *,
+    full: bool,
+    stream: Any,  # noqa: ANN401 - a text stream
+) -> None:
+    if page is not None:
+        stream.write(page)
+    else:
+        write_report(document, options, form=form, full=full, stream=stream)
+
+
+def _page(store: Store, run: str, document: Mapping[str, Any], options: Options) -> str:
+    """The report as one HTML file, with the stored bodies behind it."""
+    from opsleuth.console.html.page import Material, page
+
+    rows = store.evidence.list(run)
+    records = {row.id: store.evidence.record(run, row.id) for row in rows}
+    material = Material(document, rows, records, store.approvals.list(run))
+    return page(material, Display(options.tz or UTC))
 
 
 def write_report(
@@ -310,7 +337,7 @@ def _raw(text: str) -> None:
 
 
 def _form_of(output: Path) -> str:
-    return {".md": "md", ".json": "json"}.get(output.suffix, "text")
+    return {".md": "md", ".json": "json", ".html": "html", ".htm": "html"}.get(output.suffix.lower(), "text")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from opsleuth.state.investigation import Hypothesis
 from opsleuth.state.results import Observation
 
 MOST_HYPOTHESES = 3
+MOST_COURSES = 3
 
 
 class Stage(NamedTuple):
@@ -103,7 +104,25 @@ def _challenge(view: PlannerView) -> Sequence[CallRequest]:
     if view.state.hypotheses:  # opened before, maybe by another planner
         ids = {h.service: h.id for h in view.state.hypotheses if h.service}
     tests = [_test(ids[s["service"]], s, view) for _, s in favourites if s["service"] in ids]
-    return [test for test in tests if test is not None]
+    return [test for test in tests if test is not None] + _courses(view)
+
+
+def _courses(view: PlannerView) -> list[CallRequest]:
+    """The course of what moved at the favourites: when it turned, and what is usual, for people to see."""
+    moved = dict.fromkeys(
+        (finding["service"], finding["metric"])
+        for suspect in suspects_in(view)[:2]
+        for finding in suspect.get("findings", ())
+        if finding.get("signal") == "metrics" and finding.get("metric")
+    )
+    return [
+        _call(
+            "metrics_query",
+            {"service": service, "metric": metric},
+            f"the course of {metric} of {service}"[:1000],
+        )
+        for service, metric in list(moved)[:MOST_COURSES]
+    ]
 
 
 STAGES: tuple[Stage, ...] = (

@@ -91,6 +91,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.console.about",
         "opsleuth.console.events",
         "opsleuth.console.failure",
+        "opsleuth.console.html.page",
         "opsleuth.console.modeling",
         "opsleuth.console.reading",
         "opsleuth.console.running",
