@@ -1,6 +1,5 @@
 """The stored state of a run: `state get|set|edit|diff`, `fork`, `diff`. An edit always makes a branch."""
 
-import getpass
 import json
 import sys
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from opsleuth.console import events
 from opsleuth.console.options import Options
 from opsleuth.console.reading import note, screen_of
 from opsleuth.console.stepper import views
+from opsleuth.graph.deciding import operator
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.paths import MISSING, NoSuchPath, differences, get, plain
@@ -120,7 +120,7 @@ def fork(
             point,
             lambda: new_run_id(_CLOCK.now()),
             forks.checking(parts(options, store.redactor), parent),
-            forks.Branch(name, edits, operator()),
+            forks.Branch(name, edits, operator("command").name),
         )
         after = store.history.find(made.run.id).values
     done = [{"tool": row.tool, "target": row.target, "status": row.status} for row in made.done]
@@ -140,14 +140,6 @@ def fork(
         return running.resume(made.run.id, options)
     note(f"next: opsleuth resume {made.run.id}   or   opsleuth step {made.run.id}")
     return 0
-
-
-def operator() -> str:
-    """Who sits here, for the record."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "operator"
 
 
 def _differ(options: Options, before: Point, after: Point) -> int:

@@ -10,10 +10,10 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.console.modeling import parts
 from opsleuth.console.options import Options, folder
 from opsleuth.console.reading import found_run, screen_of
-from opsleuth.console.states import operator
 from opsleuth.console.stepper.lines import Read, Typed, script
 from opsleuth.console.stepper.place import Place
 from opsleuth.console.stepper.shell import Lines, Shell, completions
+from opsleuth.graph.deciding import operator
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.run_id import new_run_id
@@ -38,7 +38,7 @@ def step(options: Options, run_id: str, commands: Path | None) -> int:
             lambda: new_run_id(clock.now()),
             clock,
             parts(options, store.redactor),
-            by=operator(),
+            by=operator("command").name,
             limits=options.limits,
         )
         if typed and not options.plain and os.environ.get("TERM", "dumb") != "dumb":

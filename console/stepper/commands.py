@@ -12,7 +12,7 @@ from opsleuth.checkpoints.history import END, Point
 from opsleuth.console import tables
 from opsleuth.console.screen import Part
 from opsleuth.console.stepper import language, views
-from opsleuth.graph import by_hand
+from opsleuth.graph import by_hand, deciding
 from opsleuth.graph.breakpoints import NODES, parse
 from opsleuth.graph.edits import Edit, changes, edited
 from opsleuth.graph.fork import Branch, fork
@@ -271,6 +271,35 @@ def _pending(shell: "Shell", name: str) -> Call:
     return by_hand.find(place.state, name)
 
 
+async def _approve(shell: "Shell", rest: str) -> None:
+    usage = "approve A1 --hash H [--confirm-target T]"
+    given = _options(rest, usage)
+    if "" not in given or "hash" not in given:
+        raise UsageError(f"{usage}: the digest says to exactly which call")
+    run, person = shell.place.row.id, deciding.Person(shell.by, "command")
+    confirm = given.get("confirm-target")
+    approved = deciding.approve(shell.store, run, given[""], given["hash"], person, confirm=confirm)
+    shell.say(Part(f"  {approved.id} approved; it runs with n or c, until {approved.expires}", "good"))
+
+
+async def _deny(shell: "Shell", rest: str) -> None:
+    name, _, reason = rest.partition(" ")
+    if not reason.strip():
+        raise UsageError("deny A1 REASON: the planner is told why")
+    person = deciding.Person(shell.by, "command")
+    denied = deciding.deny(shell.store, shell.place.row.id, name, reason.strip(), person)
+    shell.say(Part(f"  {denied.id} denied; the run goes on without it", "warn"))
+
+
+async def _resolve(shell: "Shell", rest: str) -> None:
+    name, outcome, *reason = [*rest.split(" ", 2), "", ""]
+    if outcome not in ("happened", "absent") or not reason[0]:
+        raise UsageError("resolve A1 happened|absent REASON: how you know goes into the record")
+    person = deciding.Person(shell.by, "command")
+    deciding.resolve(shell.store, shell.place.row.id, name, outcome, reason[0], person)  # type: ignore[arg-type]
+    shell.say(f"  {name}: {outcome}")
+
+
 async def _note(shell: "Shell", rest: str) -> None:
     if not rest:
         raise UsageError("note TEXT: what the planner shall be told")
@@ -350,6 +379,9 @@ COMMANDS: Mapping[str, Command] = {
     "skip": _skip,
     "retry": _retry,
     "inject": _inject,
+    "approve": _approve,
+    "deny": _deny,
+    "resolve": _resolve,
     "note": _note,
     "pause": _pause,
     "q": _quit,

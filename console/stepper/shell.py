@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.errors import StoreError
 from opsleuth.checkpoints.history import END
 from opsleuth.checkpoints.store import Store
 from opsleuth.console import events
+from opsleuth.console.questions import hashed, panel
 from opsleuth.console.screen import Part, Screen
 from opsleuth.console.stepper import language, views
 from opsleuth.console.stepper.commands import COMMANDS, Leave
@@ -96,13 +98,9 @@ class Shell:
         for path in self.watches:
             self.say("  watch ", Part(path, "id"), f" {self._watched(path)}")
         for asked in self.store.approvals.list(place.row.id, "pending"):
-            self.say(Part(f"  {asked.id} waits: {_question(asked)}", "warn"))
-            self.say(
-                Part(
-                    f"      approve {asked.id} --hash {asked.digest[:16]}   or   deny {asked.id} REASON",
-                    "dim",
-                )
-            )
+            for line in panel(asked, screen.width or 100, screen.encoding):
+                self.say(line)
+            self.say(Part(f"  {_how(asked)}", "warn"))
 
     def prompt(self) -> str:
         """`step> `, or where the view is if it is not at the head."""
@@ -207,9 +205,11 @@ class Shell:
             self.screen.stream.flush()
 
 
-def _question(asked: Any) -> str:  # noqa: ANN401 - an approval's row
-    document = asked.document
-    return f"{document.get('tool', '')} {events.arguments(document.get('arguments') or {})}".strip()
+def _how(asked: Approval) -> str:
+    """What answers it here."""
+    if asked.about == "effect":
+        return f"resolve {asked.id} happened|absent REASON"
+    return f"approve {asked.id} --hash {hashed(asked.digest)}   or   deny {asked.id} REASON"
 
 
 def completions(shell: Shell, text: str) -> Sequence[str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pytest
@@ -15,7 +16,7 @@ from loop_rig import Loop, concludes, looks
 from step_rig import RUN, begun, shell_of
 from stored_runs import HANG, REPOSITORY
 
-from opsleuth.checkpoints.errors import NotFound
+from opsleuth.checkpoints.errors import NotFound, WrongDigest
 from opsleuth.console.screen import Screen
 from opsleuth.console.stepper import language
 from opsleuth.console.stepper.commands import COMMANDS
@@ -221,3 +222,61 @@ def test_on_a_terminal_keys_edit_the_line_and_ctrl_c_clears_it(tmp_path: Path) -
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == ExitCode.WAITING
+
+
+def acting(folder: Path, *script: Any) -> Loop:
+    """A run that waits for a person's answer to a change of high risk."""
+    loop = begun(folder, *script, node="approve")
+    loop.resume(RUN)
+    assert loop.store.runs.find(RUN).status is Status.WAITING
+    return loop
+
+
+ROLL = looks("gateway", tool="restart")
+ENDS = concludes("gateway is restarted", "E1")
+
+
+def test_a_call_is_approved_by_its_digest_and_runs_once(tmp_path: Path) -> None:
+    loop = acting(tmp_path, ROLL, ENDS)
+    (asked,) = loop.store.approvals.list(RUN, "pending")
+    with pytest.raises(UsageError, match="the digest says"):
+        session(loop, "approve A1")
+    with pytest.raises(WrongDigest):
+        session(loop, f"approve A1 --hash {'0' * 16}")
+    code, shown = session(loop, "n", f"approve A1 --hash {asked.digest[:16]}", "until act", "n", "c", "q")
+    assert "restart" in shown
+    assert "it still waits for an answer" in shown
+    assert loop.world.lines("done") == ["gateway"]
+    assert loop.store.approvals.get(RUN, "A1").status == "used"
+    assert code in (ExitCode.OK, ExitCode.INCONCLUSIVE)
+
+
+def test_a_denied_call_never_runs(tmp_path: Path) -> None:
+    loop = acting(tmp_path, ROLL, ENDS)
+    with pytest.raises(UsageError, match="deny A1 REASON"):
+        session(loop, "deny A1")
+    code, _ = session(loop, "deny A1 not in the evening", "c", "q")
+    assert loop.world.lines("done") == []
+    assert "not in the evening" in loop.store.observations.list(RUN)[0].headline
+    assert code == ExitCode.DENIED
+
+
+def test_a_branch_finds_what_its_parent_did(tmp_path: Path) -> None:
+    loop = acting(tmp_path, ROLL, ENDS)
+    (asked,) = loop.store.approvals.list(RUN, "pending")
+    _, shown = session(
+        loop, f"approve A1 --hash {asked.digest[:16]}", "c", "goto before:approve", "fork", "c", "q"
+    )
+    assert "done after" in shown
+    assert loop.world.lines("done") == ["gateway"], "the parent's effect is not made again"
+    assert loop.store.approvals.list("inv-20240501-b002") == (), "and nobody is asked"
+
+
+def test_a_change_cannot_be_given_by_hand_or_made_again(tmp_path: Path) -> None:
+    loop = acting(tmp_path, ROLL, ENDS)
+    (asked,) = loop.store.approvals.list(RUN, "pending")
+    session(loop, f"approve A1 --hash {asked.digest[:16]}", "until act", "q")
+    with pytest.raises(UsageError, match="cannot be given by hand"):
+        session(loop, "inject c1={}")
+    with pytest.raises(UsageError, match="never simply made again"):
+        session(loop, "retry c1")

@@ -91,6 +91,16 @@ class World:
                 risk=Risk.LOW,
                 target=lambda arguments: arguments.thing,
             ),
+            ToolSpec(
+                name="restart",
+                purpose="Restart a thing.",
+                not_for="Looking at it.",
+                arguments=Change,
+                example={"thing": "a"},
+                run=self._change,
+                risk=Risk.HIGH,
+                target=lambda arguments: arguments.thing,
+            ),
         )
 
     def parts(self) -> Parts:
