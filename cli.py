@@ -245,6 +245,66 @@ def resolve(run_id: str, approval_id: str, outcome: str | None, reason: str, *, 
     return deciding.resolve(given(), run_id, approval_id, outcome, reason, go_on=not no_resume)  # type: ignore[arg-type]
 
 
+@cli.group()
+def policy() -> None:
+    """The rules of what may run."""
+
+
+@policy.command("explain")
+@click.argument("call", nargs=-1, required=True, metavar="CALL")
+def policy_explain(call: tuple[str, ...]) -> int:
+    """What would happen to CALL, and which rule says so: service_scale service=shop replicas=3."""
+    from opsleuth.console import rules
+
+    return rules.explain(given(), call)
+
+
+@policy.command("check")
+@click.argument("file", type=click.Path(path_type=Path))
+def policy_check(file: Path) -> int:
+    """Whether FILE can be used as a policy file."""
+    from opsleuth.console import rules
+
+    return rules.check(given(), file)
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+def pause(run_id: str) -> int:
+    """Stop a run where it is; resume goes on from there."""
+    from opsleuth.console import stopping
+
+    return stopping.pause(given(), run_id)
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+def cancel(run_id: str) -> int:
+    """End a run politely: a report of what was found, and it can still be resumed."""
+    from opsleuth.console import stopping
+
+    return stopping.end(given(), run_id, "cancel", "")
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--reason", required=True, metavar="TEXT", help="It goes into the record.")
+def terminate(run_id: str, reason: str) -> int:
+    """End a run for good."""
+    from opsleuth.console import stopping
+
+    return stopping.end(given(), run_id, "terminate", reason)
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+def retry(run_id: str) -> int:
+    """Go on with a run, and make the failed look-ups of its last turn again; never a change."""
+    from opsleuth.console import stopping
+
+    return stopping.retry(given(), run_id)
+
+
 @cli.command()
 @click.option("--format", "form", type=click.Choice(["ascii", "mermaid"]), default="ascii", show_default=True)
 def graph(form: str) -> int:

@@ -74,6 +74,7 @@ class Options:
     max_cost: Decimal | None = None
     max_time: timedelta | None = None
     read_only: bool = False
+    policy: Path | None = None
     planner: str | None = None
     profile: str | None = None
     model: str | None = None
@@ -139,6 +140,7 @@ _GLOBAL = (
     _option("--max-cost", type=Money(), help="US dollars that a run may cost."),
     _option("--max-time", type=Duration(), help="Active time that a run may take, such as 15m."),
     _option("--read-only", is_flag=True, help="Offer the planner no tool that changes anything."),
+    _option("--policy", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Rules of what may run, on top of the machine's and your own."),
     _option("--planner", type=click.Choice(["auto", "offline", "model"]), help="Who decides (default: auto)."),
     _option("--profile", metavar="NAME", help="Profile of the configuration file to take the model from."),
     _option("--model", metavar="NAME", help="Model to ask; its server is OPSLEUTH_BASE_URL or the profile's."),

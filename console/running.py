@@ -93,6 +93,7 @@ def _start(
             case=str(asked.case.resolve()) if asked.case else None,
             planner=options.planner or "auto",
             read_only=options.read_only,
+            policy=str(options.policy.resolve()) if options.policy else None,
             model=wanted(options),
         ),
     )

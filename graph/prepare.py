@@ -42,6 +42,7 @@ class Settings:
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     model: Mapping[str, Any] | None = None
     platform: Mapping[str, Any] | None = None
+    policy: str | None = None
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:

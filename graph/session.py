@@ -6,9 +6,9 @@ finished; the runs row is a cache of it for `list`, repaired here.
 
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
@@ -31,6 +31,7 @@ from opsleuth.nodes.deps import Deps
 from opsleuth.nodes.trace import Event
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
+from opsleuth.state.calls import Risk
 from opsleuth.state.clock import Clock, SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Investigation
@@ -66,6 +67,7 @@ class Runner:
     async def start(self, request: StartRequest) -> Outcome:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
         opened = self.parts.sources(request.settings)
+        self.parts.policy(request.settings)  # a broken policy file stops the start
         state = to_json(first_state(request, opened, self.clock))
         chosen = deciders_of(self.parts, request.settings, self.store)
         row = self.store.runs.create(
@@ -104,6 +106,43 @@ class Runner:
             except NothingToDo as over:
                 return outcome_of(self.store, row.id, row.status, row.stop_reason, detail=str(over))
 
+    async def end(self, run: str, kind: Literal["cancel", "terminate"]) -> Outcome:
+        """End a run that no process holds: through verify, so that it has a report. The wish is in its rows.
+
+        What waits for a person is withdrawn; an unknown effect stays a question. Raises NotFound, Busy.
+        """
+        row = self._row(run)
+        with self.store.lock(row.id):
+            for asked in self.store.approvals.list(row.id, "pending"):
+                if asked.about != "effect":
+                    self.store.approvals.stale(row.id, asked.id, f"the run was ended ({kind})")
+            chosen = deciders_of(self.parts, Settings.of(row.settings), self.store)
+            outcome = await self._attempt(row, self._ending, chosen, kept=frozenset({kind}))
+            self.store.control.clear(row.id, kind)
+            return outcome
+
+    def _ending(self, snapshot: StateSnapshot) -> Given:
+        if snapshot.interrupts:
+            return Answering({}, lambda s, _: Command(resume=questions.nothing(s)))
+        return (
+            None
+            if snapshot.values
+            else dict(self._row(snapshot.config["configurable"]["thread_id"]).settings["state"])
+        )
+
+    async def retry(self, run: str) -> Outcome:
+        """Go on, and forget the failed look-ups of the turn in progress; a change is never made again for that."""
+        row = self._row(run)
+        with open_saver(self.store.path) as saver:
+            snapshot = await build.build(saver).aget_state({"configurable": {"thread_id": row.id}})
+        pending = readable(row, snapshot).pending if snapshot.values else ()
+        with self.store.lock(row.id):
+            for call in pending:
+                found = self.store.results.get(row.id, call.id)
+                if call.risk is Risk.READ and found is not None and found.status.is_error:
+                    self.store.results.discard(row.id, call.id)
+        return await self.resume(run, {})
+
     async def edit(self, run: str, approval_id: str, hashed: str, edits: Sequence[str]) -> Outcome:
         """Ask again with other arguments: a person changed the call with this digest. The rest stays asked.
 
@@ -128,6 +167,7 @@ class Runner:
         next_input: NextInput,
         chosen: Deciders,
         changed: Mapping[str, Any] | None = None,
+        kept: Collection[str] = (),
     ) -> Outcome:
         with open_saver(self.store.path) as saver:
             graph = build.build(saver)
@@ -138,7 +178,7 @@ class Runner:
             }
             snapshot = await graph.aget_state(config)
             given = next_input(snapshot)
-            row = self._begin(row, changed or {})
+            row = self._begin(row, changed or {}, kept)
             deps = deps_for(
                 self.parts,
                 self.store,
@@ -215,9 +255,11 @@ class Runner:
         )
         return Command(goto="plan", update=to_json(again))
 
-    def _begin(self, row: RunRow, changed: Mapping[str, Any]) -> RunRow:
-        for kind in ("pause", "cancel"):  # a wish of before this attempt was granted when the last one ended
-            self.store.control.clear(row.id, kind)
+    def _begin(self, row: RunRow, changed: Mapping[str, Any], kept: Collection[str] = ()) -> RunRow:
+        """A new attempt. A wish of before it was granted when the last one ended, but for those to be `kept`."""
+        for kind in ("pause", "cancel"):
+            if kind not in kept:
+                self.store.control.clear(row.id, kind)
         self.store.runs.update(
             row.id,
             attempt=row.attempt + 1,

@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from opsleuth.checkpoints.runs import RunRow
@@ -26,6 +26,7 @@ from opsleuth.tools.builtin import BUILTIN
 from opsleuth.tools.effects.offered import effect_tools, platform_of
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.policy import Policy
+from opsleuth.tools.policy_file import load, policy_files
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.spec import ToolContext, ToolSpec
@@ -39,6 +40,14 @@ def effects_of(settings: Settings) -> Sequence[ToolSpec]:
     return effect_tools(platform_of(settings.platform))
 
 
+def policy_of(settings: Settings) -> Policy:
+    """The rules of the machine, of the user, of the project, and of the file that the run was given.
+
+    Raises ConfigError for a broken file: nothing is started under rules that cannot be read.
+    """
+    return load(policy_files(settings.policy))
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What an attempt is made of. Whoever embeds the loop, or tests it, replaces single parts."""
@@ -48,7 +57,7 @@ class Parts:
     reviewer: Callable[[str], Reviewer | None] | None = None
     specs: Sequence[ToolSpec] = BUILTIN
     effects: Callable[[Settings], Sequence[ToolSpec]] = effects_of
-    policy: Policy = field(default_factory=Policy)
+    policy: Callable[[Settings], Policy] = policy_of
     tape: Tape | None = None
     memory: Path | None = None
     """A file that keeps which way of asking a model's server knows."""
@@ -57,7 +66,7 @@ class Parts:
 def toolbox_of(parts: Parts, settings: Settings, sources: Sources) -> Toolbox:
     """The tools of a run."""
     specs = (*parts.specs, *parts.effects(settings))
-    return Toolbox(specs, sources, parts.policy, read_only=settings.read_only)
+    return Toolbox(specs, sources, parts.policy(settings), read_only=settings.read_only)
 
 
 def deps_for(

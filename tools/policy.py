@@ -1,17 +1,27 @@
 """What may run by itself, what a person must confirm, what is refused.
 
-The risk of a tool gives its gate; layers of policy change it. Layers merge as deny > ask > allow: the
-strictest word of any layer holds. A layer that is not trusted (a project's file) may only tighten.
+The risk of a tool gives its gate; rules change it. Layers of rules merge as deny > ask > allow: the strictest
+word of any layer holds. A layer that is not trusted (a project's file) may only tighten.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from opsleuth.state.calls import Gate, Risk
 from opsleuth.state.canonical import digest
+from opsleuth.tools.readings import UNREADABLE, readings
 from opsleuth.tools.spec import ToolSpec
+
+Word = Literal["deny", "ask", "allow", "open"]
+
+SECRETS = (
+    "*printenv*", "env", "*/proc/*/environ*", "*get secret*", "*get -o* secret*", "*describe secret*", "*id_rsa*",
+    "*id_ed25519*", "*.pem", "*.pem *", "*.key", "*.key *", "*/etc/shadow*", "*vault read*", "*vault kv get*",
+    "*secretsmanager get*", "*.aws/credentials*", "*.kube/config*", "*token create*", "*.env", "*.netrc*",
+)  # fmt: skip
+"""Commands that print secrets: never without a person, whatever grade somebody gave their tool."""
 
 
 class Ruling(NamedTuple):
@@ -21,12 +31,47 @@ class Ruling(NamedTuple):
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule. Patterns are shell patterns; an empty one fits everything, `arguments` by the argument's name.
+
+    `open` is for one irreversible tool by its exact name. `line` is where it stands in its file.
+    """
+
+    word: Word
+    tools: tuple[str, ...] = ("*",)
+    targets: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    reason: str = ""
+    line: int | None = None
+
+    def fits(self, spec: ToolSpec, arguments: Mapping[str, Any], target: str | None) -> bool:
+        """Whether the rule speaks of this call. Any reading of it will do, for an allow it takes all of them."""
+        if self.word == "open":
+            return spec.name in self.tools
+        strict = self.word == "allow"
+        return (
+            _fits(self.tools, (spec.name.casefold(),), strict=strict)
+            and (not self.targets or _fits(self.targets, _target(target), strict=strict))
+            and (not self.environments or _fits(self.environments, readings(spec.environment), strict=strict))
+            and all(self._argument(name, patterns, arguments) for name, patterns in self.arguments.items())
+        )
+
+    def _argument(self, name: str, patterns: tuple[str, ...], arguments: Mapping[str, Any]) -> bool:
+        """`*` as a name means any argument."""
+        values = list(arguments.values()) if name == "*" else [arguments[name]] if name in arguments else []
+        if self.word == "allow":
+            return bool(values) and all(_fits(patterns, readings(v), strict=True) for v in values)
+        return any(_fits(patterns, readings(value), strict=False) for value in values)
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """One source of policy. `deny`, `ask` and `allow` hold shell patterns of tool names; `opens` exact names.
 
-    Only `opens` makes an irreversible tool possible at all, and then it is asked. An untrusted layer's
-    `allow` and `opens` have no effect.
+    `rules` say more than names can. Only `opens` (or an `open` rule) makes an irreversible tool possible at all,
+    and then it is asked. An untrusted layer's `allow` and `opens` have no effect.
     """
 
     name: str
@@ -35,6 +80,29 @@ class Layer:
     ask: frozenset[str] = frozenset()
     allow: frozenset[str] = frozenset()
     opens: frozenset[str] = frozenset()
+    rules: tuple[Rule, ...] = ()
+
+    def all_rules(self) -> Iterator[Rule]:
+        """Everything that the layer says, as rules."""
+        named: Mapping[Word, frozenset[str]] = {
+            "deny": self.deny, "ask": self.ask, "allow": self.allow, "open": self.opens,
+        }  # fmt: skip
+        for word, tools in named.items():
+            if tools:
+                yield Rule(word=word, tools=tuple(sorted(tools)))
+        yield from self.rules
+
+
+class Said(NamedTuple):
+    """A rule that speaks of a call, and the layer that holds it."""
+
+    layer: Layer
+    rule: Rule
+
+    def words(self, what: str) -> str:
+        where = f", line {self.rule.line}" if self.rule.line else ""
+        why = f": {self.rule.reason}" if self.rule.reason else ""
+        return f"the policy of {self.layer.name}{where} {what}{why}"
 
 
 class Policy:
@@ -45,40 +113,70 @@ class Policy:
         self.version = digest([_plain(layer) for layer in self.layers])[:12]
 
     def rule(self, spec: ToolSpec, arguments: Mapping[str, Any], target: str | None) -> Ruling:
-        """The gate of this call."""
-        del arguments, target
-        if denied := self._says("deny", spec):
-            return Ruling(Gate.REFUSED, f"the policy of {denied.name} denies {spec.name}")
+        """The gate of this call, and which rule gives it."""
+        call = (spec, arguments, target)
+        if denied := self._says("deny", *call):
+            return Ruling(Gate.REFUSED, denied.words(f"denies {spec.name}"))
         if spec.risk is Risk.IRREVERSIBLE:
-            return self._irreversible(spec)
-        if asked := self._says("ask", spec):
-            return Ruling(Gate.ASK, f"the policy of {asked.name} asks for every {spec.name}")
-        if spec.risk is Risk.HIGH:
-            return self._high(spec)
-        return Ruling(Gate.FREE, "")
-
-    def _irreversible(self, spec: ToolSpec) -> Ruling:
-        for layer in self.layers:
-            if layer.trusted and spec.name in layer.opens:
-                return Ruling(Gate.ASK, f"irreversible; opened by name in the policy of {layer.name}")
-        return Ruling(
-            Gate.REFUSED,
-            f"irreversible: {spec.name} runs only if the operator's policy file opens it by name",
-        )
-
-    def _high(self, spec: ToolSpec) -> Ruling:
-        if allowed := self._says("allow", spec):
-            return Ruling(Gate.FREE, f"the policy of {allowed.name} allows {spec.name}")
+            if opened := self._says("open", *call):
+                return Ruling(Gate.ASK, "irreversible; " + opened.words(f"opens {spec.name} by name"))
+            return Ruling(
+                Gate.REFUSED,
+                f"irreversible: {spec.name} runs only if the operator's policy file opens it by name",
+            )
+        if asked := self._says("ask", *call):
+            return Ruling(Gate.ASK, asked.words(f"asks for {spec.name}"))
+        if _prints_secrets(spec, arguments):
+            return Ruling(Gate.ASK, "this command may print secrets: a person confirms it")
+        if spec.risk is not Risk.HIGH:
+            return Ruling(Gate.FREE, "")
+        if allowed := self._says("allow", *call):
+            return Ruling(Gate.FREE, allowed.words(f"allows {spec.name}"))
         return Ruling(Gate.ASK, "high risk: a person confirms this exact call")
 
-    def _says(self, word: str, spec: ToolSpec) -> Layer | None:
+    def _says(
+        self, word: Word, spec: ToolSpec, arguments: Mapping[str, Any], target: str | None
+    ) -> Said | None:
         for layer in self.layers:
-            patterns: frozenset[str] = getattr(layer, word)
-            if (layer.trusted or word != "allow") and any(fnmatchcase(spec.name, p) for p in patterns):
-                return layer
+            if layer.trusted or word in ("deny", "ask"):
+                for rule in layer.all_rules():
+                    if rule.word == word and rule.fits(spec, arguments, target):
+                        return Said(layer, rule)
         return None
 
 
+def _fits(patterns: Iterable[str], texts: Iterable[str], *, strict: bool) -> bool:
+    """Whether the patterns fit any text, or, `strict`, every one. What cannot be read fits no allow, every deny."""
+    folded = [pattern.casefold() for pattern in patterns]
+    fitting = (
+        not strict if text == UNREADABLE else any(fnmatchcase(text, pattern) for pattern in folded)
+        for text in texts
+    )
+    return all(fitting) if strict else any(fitting)
+
+
+def _target(target: str | None) -> tuple[str, ...]:
+    """A target `plane/orders-api` can also be named by its last part."""
+    return tuple(
+        dict.fromkeys(r for text in (target or "", (target or "").rpartition("/")[2]) for r in readings(text))
+    )
+
+
+def _prints_secrets(spec: ToolSpec, arguments: Mapping[str, Any]) -> bool:
+    if not spec.runs_commands:
+        return False
+    return any(_fits(SECRETS, readings(value), strict=False) for value in (spec.name, *arguments.values()))
+
+
 def _plain(layer: Layer) -> dict[str, object]:
-    rules = {word: sorted(getattr(layer, word)) for word in ("deny", "ask", "allow", "opens")}
-    return {"name": layer.name, "trusted": layer.trusted, **rules}
+    rules = [
+        [
+            r.word,
+            list(r.tools),
+            list(r.targets),
+            list(r.environments),
+            {k: list(v) for k, v in r.arguments.items()},
+        ]
+        for r in layer.all_rules()
+    ]
+    return {"name": layer.name, "trusted": layer.trusted, "rules": rules}

@@ -138,7 +138,8 @@ class ToolSpec:
       `not_recorded` if nobody can tell.
     - `probe`: did the try with this key happen? `ok`, `none_matched`, or `not_recorded` if nobody can tell.
     - `takes_key`: its target applies two tries with one key once. Only then a lost one may be sent again.
-    - `undo`: how to take it back, for the person who decides. `environment` is for policy rules.
+    - `undo`: how to take it back, for the person who decides. `environment` is for policy rules, as is
+      `runs_commands`: its arguments become part of a command.
     """
 
     name: str
@@ -159,4 +160,5 @@ class ToolSpec:
     takes_key: bool = False
     settles: float = 30.0
     environment: str = ""
+    runs_commands: bool = False
     origin: str = "built in"

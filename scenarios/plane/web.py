@@ -3,6 +3,7 @@
 import json
 import socket
 import struct
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
@@ -32,6 +33,11 @@ class PlaneServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), PlaneHandler)
         self.engine = engine
         self.stopping = Event()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that was killed is no news; anything else is told as usual."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
     def stop(self) -> None:
         """Let go of everything that waits."""

@@ -1,5 +1,6 @@
 """Changes through the whole loop: asked, executed once, settled when the reply is lost, checked afterwards."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -193,8 +194,6 @@ def test_an_answer_names_the_digest(acting: Acting) -> None:
 def test_an_edit_is_another_call(acting: Acting, plane: PlaneServer) -> None:
     acting.start(calls(("service_scale", {"service": "catalog", "replicas": 6})), DONE)
     (asked,) = acting.pending()
-    import asyncio  # noqa: PLC0415 - only here
-
     with pytest.raises(UsageError, match="replicas"):
         asyncio.run(acting.runner.edit(RUN, asked.id, asked.digest, ["replicas=many"]))
     asyncio.run(acting.runner.edit(RUN, asked.id, asked.digest, ["replicas=4"]))
@@ -287,3 +286,26 @@ def test_a_change_between_the_look_and_the_call_is_refused(acting: Acting, plane
     assert plane.engine.world.services["catalog"].replicas == 9
     (row,) = acting.store.effects.list(RUN)
     assert row.status == "failed_clean"
+
+
+@pytest.mark.parametrize("kind", ["cancel", "terminate"])
+def test_a_waiting_run_is_ended_with_a_report_and_nothing_is_executed(
+    acting: Acting, plane: PlaneServer, kind: Any
+) -> None:
+    acting.start(calls(("service_rollback", ROLLBACK)), DONE)
+    acting.store.control.set(RUN, kind, "enough")
+    outcome = asyncio.run(acting.runner.end(RUN, kind))
+    assert outcome.exit_code is ExitCode.CANCELED
+    assert outcome.report is not None
+    assert acting.pending() == ()
+    assert applied(plane) == []
+
+
+def test_declined_then_resumed_never_runs(acting: Acting, plane: PlaneServer) -> None:
+    """L5."""
+    acting.start(calls(("service_rollback", ROLLBACK)), DONE)
+    acting.deny(acting.pending()[0])
+    fresh = Acting(acting.world.folder, url(plane))
+    assert fresh.resume().exit_code is ExitCode.DENIED
+    assert fresh.resume().exit_code is ExitCode.DENIED
+    assert applied(plane) == []

@@ -88,7 +88,7 @@ class Acting:
             planner=lambda _: self.world.planner(),
             specs=(*self.world.specs(), *more),
             effects=effects_of,
-            policy=policy or Policy(),
+            policy=lambda _: policy or Policy(),
         )
 
     @property

@@ -1,0 +1,84 @@
+"""`policy explain` and `policy check`: which rule decides, and whether a file of rules can be used."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from opsleuth.console import events
+from opsleuth.console.options import Options
+from opsleuth.console.reading import screen_of
+from opsleuth.graph.deciding import changed
+from opsleuth.state.calls import CallRequest, Gate
+from opsleuth.state.errors import UsageError
+from opsleuth.tools.builtin import BUILTIN
+from opsleuth.tools.effects.offered import effect_tools
+from opsleuth.tools.effects.plane import ControlPlane
+from opsleuth.tools.policy_file import load, policy_files, read
+from opsleuth.tools.registry import Toolbox
+from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.spec import InvalidArguments, ToolSpec
+
+MEANS = {
+    Gate.FREE: "runs by itself, recorded",
+    Gate.ASK: "a person confirms this exact call",
+    Gate.REFUSED: "refused",
+}
+
+
+def explain(options: Options, call: Sequence[str]) -> int:
+    """`policy explain`: raises UsageError for a call that no tool takes, ConfigError for broken rules."""
+    request = _request(call)
+    policy = load(policy_files(str(options.policy) if options.policy else None))
+    toolbox = Toolbox(_every_tool(), Sources(), policy)
+    try:
+        checked = toolbox.check(request)
+    except InvalidArguments as error:
+        raise UsageError(str(error)) from None
+    ruling = checked.ruling
+    if options.json:
+        document = {
+            "tool": request.tool,
+            "risk": checked.spec.risk,
+            "target": checked.target,
+            "gate": ruling.gate,
+            "rule": ruling.reason,
+            "policy": policy.version,
+        }
+        events.write_json(sys.stdout, document)
+        return 0
+    screen = screen_of(options)
+    screen.line(f"{request.tool}   risk {checked.spec.risk}   target {checked.target or 'none'}")
+    screen.line(f"{MEANS[ruling.gate]}: {ruling.reason or 'nothing is changed by it'}")
+    return 0
+
+
+def check(options: Options, file: Path) -> int:
+    """`policy check`: raises ConfigError with the line of the first mistake."""
+    if not file.exists():
+        raise UsageError(f"there is no file {file}")
+    layer = read("file", file, trusted=True)
+    if options.json:
+        events.write_json(sys.stdout, {"file": str(file), "rules": len(layer.rules)})
+    else:
+        screen_of(options).line(f"{file}: {len(layer.rules)} rules, all of them can be used")
+    return 0
+
+
+def _every_tool() -> tuple[ToolSpec, ...]:
+    """All tools that there are, as if every source were there: rules are asked about, nothing is called."""
+    reads = (replace(spec, capability=None) for spec in BUILTIN)
+    return (*reads, *effect_tools(ControlPlane("http://127.0.0.1:9")))
+
+
+def _request(call: Sequence[str]) -> CallRequest:
+    """`TOOL NAME=VALUE…`, or one JSON object with tool and arguments."""
+    if len(call) == 1 and call[0].lstrip().startswith("{"):
+        try:
+            document: Any = json.loads(call[0])
+            return CallRequest(tool=document["tool"], arguments=document.get("arguments", {}))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UsageError('a call as JSON is {"tool": NAME, "arguments": {…}}') from None
+    return CallRequest(tool=call[0], arguments=changed({}, call[1:]))

@@ -1,0 +1,156 @@
+"""Rules: the strictest word holds, for every spelling and wrapping of a call; a broken file stops the start."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opsleuth.state.calls import Gate, Risk
+from opsleuth.state.errors import ConfigError
+from opsleuth.tools.policy import Layer, Policy, Rule
+from opsleuth.tools.policy_file import load, read
+from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
+
+
+class Shell(Arguments):
+    command: str
+
+
+async def _run(_: Shell, __: ToolContext) -> ToolResult:
+    return ToolResult(record={}, headline="")
+
+
+def tool(risk: Risk = Risk.HIGH, name: str = "foreign_shell", environment: str = "production") -> ToolSpec:
+    return ToolSpec(
+        name=name,
+        purpose="p",
+        not_for="n",
+        arguments=Shell,
+        example={"command": "ls"},
+        run=_run,
+        risk=risk,
+        environment=environment,
+        runs_commands=True,
+    )
+
+
+DENY = Policy(
+    [
+        Layer(
+            "operator",
+            trusted=True,
+            rules=(Rule(word="deny", arguments={"command": ("rm -rf*", "*drop table*")}),),
+        )
+    ]
+)
+BAD = ["rm -rf /data", "psql -c 'drop table orders'"]
+WRAPS = [
+    lambda c: c,
+    lambda c: f"sh -c {shlex.quote(c)}",
+    lambda c: f"bash -lc {shlex.quote(c)}",
+    lambda c: f"true && {c}",
+    lambda c: f"{c}; echo done",
+    lambda c: f"echo x | {c}",
+    lambda c: f"A=1 B=2 {c}",
+    lambda c: f"env A=1 {c}",
+    lambda c: f"sudo -n {c}",
+    lambda c: f"timeout 5 {c}",
+    lambda c: f"nohup nice -n 5 {c} &",
+    lambda c: f"echo $({c})",
+    lambda c: f"( {c} )",
+    lambda c: f"  {c}  ",
+    lambda c: c.upper(),
+    lambda c: c.replace(" ", "   "),
+    lambda c: c.replace("rm ", "/bin/rm ").replace("psql", "/usr/bin/psql"),
+    lambda c: c.replace("rm -rf", "r''m -rf"),
+    lambda c: c.replace("-rf", "-fr").replace("drop", "\uff44\uff52\uff4f\uff50"),
+    lambda c: c.replace("rm", "r\u200bm").replace("drop", "dr\u200bop"),
+]
+
+
+@given(st.sampled_from(BAD), st.lists(st.sampled_from(WRAPS), max_size=3))
+def test_deny_holds_for_every_wrapped_and_respelt_form(command: str, wraps: list[object]) -> None:
+    for wrap in wraps:
+        command = wrap(command)  # type: ignore[operator]
+    assert DENY.rule(tool(Risk.READ), {"command": command}, None).gate is Gate.REFUSED, command
+
+
+@given(
+    st.sampled_from(["ls /data", "rm -r old", "psql -c 'select 1'"]),
+    st.lists(st.sampled_from(WRAPS), max_size=2),
+)
+def test_what_is_not_denied_is_not(command: str, wraps: list[object]) -> None:
+    for wrap in wraps:
+        command = wrap(command)  # type: ignore[operator]
+    assert DENY.rule(tool(), {"command": command}, None).gate is Gate.ASK
+
+
+def test_an_allow_needs_every_reading_to_fit() -> None:
+    allow = Policy([Layer("o", trusted=True, rules=(Rule(word="allow", arguments={"command": ("ls*",)}),))])
+    assert allow.rule(tool(), {"command": "ls /data"}, None).gate is Gate.FREE
+    for command in ("ls; rm -rf /", "ls && reboot", "ls $(reboot)", "ls `reboot`", "ls | sh", "ls\nreboot"):
+        assert allow.rule(tool(), {"command": command}, None).gate is Gate.ASK, command
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["printenv", "env", "sh -c env", "kubectl get secret db -o yaml", "cat ~/.ssh/id_rsa", "cat tls.key"],
+)
+def test_commands_that_print_secrets_are_never_free(command: str) -> None:
+    assert Policy().rule(tool(Risk.READ), {"command": command}, None).gate is Gate.ASK
+
+
+FILE = """\
+[[rule]]
+effect = "allow"
+tool = "foreign_*"
+environment = "staging"
+
+[[rule]]
+effect = "deny"
+target = "*/payments"
+reason = "frozen"
+
+[[rule]]
+effect = "open"
+tool = "service_delete"
+"""
+
+
+def test_a_file_names_the_deciding_rule_and_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(FILE)
+    policy = load([("operator", path, True)])
+    call = {"command": "restart"}
+    assert policy.rule(tool(environment="staging"), call, "a/b").gate is Gate.FREE
+    assert policy.rule(tool(), call, "a/b").gate is Gate.ASK
+    denied = policy.rule(tool(environment="staging"), call, "plane/Payments")
+    assert denied.gate is Gate.REFUSED
+    assert "line 5" in denied.reason
+    assert "frozen" in denied.reason
+    assert policy.rule(tool(Risk.IRREVERSIBLE, "service_delete"), call, "a/b").gate is Gate.ASK
+    untrusted = Policy([read("project", path, trusted=False)])
+    assert untrusted.rule(tool(environment="staging"), call, "a/b").gate is Gate.ASK
+    assert untrusted.rule(tool(Risk.IRREVERSIBLE, "service_delete"), call, "a/b").gate is Gate.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[[rule", "broken"),
+        ('[[rule]]\neffect = "permit"', "line 1: effect is 'permit'"),
+        ('[[rule]]\neffect = "deny"\ntools = "x"', "unknown tools"),
+        ('[[rule]]\neffect = "open"\ntool = "service_*"', "exact name"),
+        ('rule = [{ effect = "deny" }]', "of its own"),
+        ('[rules]\neffect = "deny"', "unknown rules"),
+        ('[[rule]]\neffect = "deny"\ntool = []', "give a pattern"),
+        ('[[rule]]\neffect = "deny"\narguments = "x"', "is a table"),
+    ],
+)
+def test_a_broken_file_stops_the_start(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        load([("operator", path, True)])
