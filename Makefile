@@ -4,13 +4,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint wheel clean
+.PHONY: chaos demo test lint wheel clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/opsleuth demo
 
 test: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
+
+# A thousand seeded kills, and one at every write of the store: prints what was done twice, lost, or illegal.
+chaos: $(VENV)/.test-installed
+	PYTHONPATH=src:tests/support $(BIN)/python tests/support/chaos.py --random 1000 --seed 1
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .
