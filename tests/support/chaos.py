@@ -160,7 +160,7 @@ def drive(folder: Path, port: int, trial: Trial) -> tuple[int, int]:
     """Start or resume, and answer like a person, until the run is over: its exit code, and what was unknown."""
     acting = Acting(folder, f"http://127.0.0.1:{port}", keys=trial.keys)
     known = acting.store.runs.get(RUN) is not None
-    limits = {"call_seconds": CALL_SECONDS, "turns": 40}
+    limits: dict[str, Any] = {"call_seconds": CALL_SECONDS, "turns": 40}
     outcome = acting.resume() if known else acting.start(*SCRIPT, **limits)
     asked = 0
     while outcome.status is Status.WAITING:
