@@ -381,6 +381,44 @@ def eval_compare(a: Path, b: Path, gate: Path | None) -> int:
     return command.comparison(a, b, gate, as_json=given().json)
 
 
+@evaluation.command("misses")
+@click.argument("results", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
+@click.option("--runs", is_flag=True, help="Of the stored runs instead of an evaluation's results.")
+@click.option("--since", metavar="T", help="Only runs that were started since then: now-30d.")
+def eval_misses(results: Path | None, since: str | None, *, runs: bool) -> int:
+    """What went wrong in RESULTS, by why and with the step; with --runs, what failed in stored runs."""
+    from opsleuth.console import reading
+    from opsleuth.evals import command
+
+    options = given()
+    if runs == (results is not None):
+        raise click.UsageError("give the results of an evaluation, or --runs for the stored runs")
+    if results is not None:
+        return command.misses(results, as_json=options.json)
+    after = reading.moment(since, "--since")
+    return command.run_failures(options.database, after, as_json=options.json)
+
+
+@evaluation.command("add")
+@click.argument("run_id", metavar="RUN")
+@click.option("--expect", required=True, metavar="JSON", help="The right answer, as an entry of a key.")
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("cases"),
+    show_default=True,
+    metavar="SET",
+    help="The folder of cases that it joins.",
+)
+@click.option("--name", metavar="ID", help="What the case is called (default: the run's id).")
+def eval_add(run_id: str, expect: str, folder: Path, name: str | None) -> int:
+    """Make a case of a stored run: what it looked at, redacted, and what it should have said."""
+    from opsleuth.evals import command
+
+    return command.add(given().database, run_id, expect, folder, name)
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with one of the documented codes."""
     _open_streams()

@@ -4,17 +4,24 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.store import Store
+from opsleuth.evals.adopt import adopt
 from opsleuth.evals.compare import Changed, compare
+from opsleuth.evals.failures import failures
 from opsleuth.evals.gate import broken, load_gate
-from opsleuth.evals.results import load
+from opsleuth.evals.results import load, scores_in
 from opsleuth.evals.run import EvalRequest as EvalRequest  # noqa: PLC0414 - the command line's own word for it
 from opsleuth.evals.run import evaluate
 from opsleuth.evals.score import Score
 from opsleuth.evals.table import table
-from opsleuth.evals.telling import told
+from opsleuth.evals.telling import told, told_failures, told_misses
+from opsleuth.state.clock import SystemClock
+from opsleuth.state.errors import UsageError
 from opsleuth.state.outcome import ExitCode
 
 
@@ -52,6 +59,44 @@ def comparison(a: Path, b: Path, gate: Path | None, *, as_json: bool) -> int:
     }
     _print(document, told(found, faults), as_json=as_json)
     return ExitCode.WORSE if faults else ExitCode.OK
+
+
+def misses(results: Path, *, as_json: bool) -> int:
+    """What an evaluation got wrong, by why."""
+    scores = scores_in(load(results))
+    missed = [_with_store(s, results) for s in scores if s.miss]
+    groups: dict[str, list[Score]] = {}
+    for score in missed:
+        groups.setdefault(str((score.miss or {})["group"]), []).append(score)
+    groups = dict(sorted(groups.items(), key=lambda item: -len(item[1])))
+    document = {group: [s.to_json() for s in found] for group, found in groups.items()}
+    _print({"cases": len(scores), "misses": document}, told_misses(groups, len(scores)), as_json=as_json)
+    return ExitCode.OK
+
+
+def run_failures(database: Path, since: datetime | None, *, as_json: bool) -> int:
+    """What went wrong in stored runs, by what it has in common."""
+    with Store.open(database, SystemClock(), Redactor(), read_only=True) as store:
+        found = failures(store, since)
+    _print({"failures": [f.to_json() for f in found]}, told_failures(found), as_json=as_json)
+    return ExitCode.OK
+
+
+def add(database: Path, run: str, expect: str, folder: Path, name: str | None) -> int:
+    """Make a case of a stored run."""
+    try:
+        wanted = json.loads(expect)
+    except ValueError as error:
+        raise UsageError(
+            f'--expect is no JSON ({error}): write for example {{"verdict": "healthy"}}'
+        ) from None
+    if not isinstance(wanted, dict):
+        raise UsageError('--expect is an entry of a key, for example {"verdict": "healthy"}')
+    with Store.open(database, SystemClock(), Redactor(), read_only=True) as store:
+        made = adopt(store, run, wanted, folder, name)
+    sys.stdout.write(f"{made}\n")
+    sys.stderr.write(f"evaluate it with: opsleuth eval run {folder}\n")
+    return ExitCode.OK
 
 
 def _located(changed: Changed, a: Path, b: Path) -> Changed:

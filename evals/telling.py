@@ -1,8 +1,10 @@
-"""A comparison in plain words: a sentence for each metric that moved, and a line for each case that did."""
+"""Comparisons, misses and failures in plain words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from opsleuth.evals.compare import ALL, COMPARED, Changed, Compared, Comparison
+from opsleuth.evals.failures import Failure
+from opsleuth.evals.score import Score
 
 QUIET = ("seconds",)
 """Metrics that a busy machine moves: told as a figure, never called better or worse."""
@@ -45,6 +47,30 @@ def sentence(m: Compared) -> str:
         bounds = f"{d.low:+.4g} to {d.high:+.4g}"
     chance = f", p = {d.p:.3f}" if d.p is not None else ""
     return f"{metric.title}: {word}, {figures} (95 % interval {bounds}{chance})"
+
+
+def told_misses(groups: Mapping[str, Sequence[Score]], total: int) -> Iterator[str]:
+    """The misses of an evaluation, the largest group first, each with the step at which it went wrong."""
+    missed = sum(len(found) for found in groups.values())
+    yield f"{missed} of {total} not right"
+    for group, found in groups.items():
+        yield ""
+        yield f"{group}: {len(found)}"
+        for score in found:
+            miss = score.miss or {}
+            repeat = f" ({score.repeat})" if score.repeat > 1 else ""
+            yield f"  {score.case}{repeat}, {score.fault_type or score.expected}: {miss.get('step')}: {miss.get('why')}"
+            yield f"    {_link(score.run, score.store)}"
+
+
+def told_failures(found: Sequence[Failure]) -> Iterator[str]:
+    """The failures of stored runs: what, how often, and where to look."""
+    if not found:
+        yield "no failure in these runs"
+    for failure in found:
+        yield f"{failure.count:>5}  {failure.group}: {failure.what}"
+        looks = [f"{run} {f'event {seq}' if seq else ''}".strip() for run, seq in failure.where[:3]]
+        yield f"       {', '.join(looks)}{' …' if failure.count > 3 else ''}"
 
 
 def _cases(changed: Sequence[Changed]) -> Iterator[str]:

@@ -1,0 +1,81 @@
+"""The failures of stored runs, grouped by what they have in common: whoever mends one mends the group."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.store import Store
+from opsleuth.state.outcome import StopReason
+
+MOST_RUNS = 10_000
+_VARIES = re.compile(r"[\"'`“][^\"'`”]{1,200}[\"'`”]|\b[\w./-]*\d[\w./:-]*\b")
+"""What differs between two errors that are the same: quoted texts, and words with digits in them."""
+
+_TYPES = ("tool.completed", "tool.canceled", "tool.denied", "warning", "claim.verified")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One kind of failure. `where` holds run ids with the number of the event, the newest run first."""
+
+    group: str
+    what: str
+    count: int
+    where: Sequence[tuple[str, int]]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "group": self.group,
+            "what": self.what,
+            "count": self.count,
+            "where": [list(w) for w in self.where],
+        }
+
+
+def failures(store: Store, since: datetime | None) -> list[Failure]:
+    """What went wrong in the runs since then, most frequent first."""
+    found: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
+    for run in store.runs.list(since=since, limit=MOST_RUNS):
+        for group, what, seq in (*_of_run(run), *_of_events(store.events.read(run.id, types=_TYPES))):
+            found[group, what].append((run.id, seq))
+    grouped = [Failure(group, what, len(where), where) for (group, what), where in found.items()]
+    return sorted(grouped, key=lambda f: (-f.count, f.group, f.what))
+
+
+def _of_run(run: RunRow) -> Iterator[tuple[str, str, int]]:
+    if run.stop_reason not in (None, StopReason.CONCLUDED):
+        yield "ended early", str(run.stop_reason), 0
+
+
+def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, int]]:
+    for event in events:
+        data, kind = event["data"], event["type"]
+        if kind.startswith("tool.") and data.get("error"):
+            shape = ", ".join(f"{k}: {_shape(v)}" for k, v in sorted((data.get("args") or {}).items()))
+            yield (
+                "tool failed",
+                f"{data['tool']} {data['status']} ({shape}): {_alike(data.get('headline'))}",
+                event["seq"],
+            )
+        elif kind == "warning" and data.get("code") == "malformed":
+            yield "decision not valid", _alike(data.get("message")), event["seq"]
+        elif kind == "claim.verified" and data.get("status") == "unsupported":
+            for problem in data.get("problems") or ["no evidence"]:
+                yield "claim removed", _alike(problem), event["seq"]
+
+
+def _shape(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """What kind of value an argument had, never the value."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {_shape(v)}" for k, v in sorted(value.items())) + "}"
+    if isinstance(value, list):
+        return f"[{_shape(value[0])}]" if value else "[]"
+    return {bool: "true or false", int: "number", float: "number", str: "text"}.get(type(value), "null")
+
+
+def _alike(text: object) -> str:
+    return _VARIES.sub("…", str(text or "no text"))[:200]
