@@ -419,6 +419,36 @@ def eval_add(run_id: str, expect: str, folder: Path, name: str | None) -> int:
     return command.add(given().database, run_id, expect, folder, name)
 
 
+@cli.group(cls=Group)
+def dev() -> None:
+    """Tools for trying and developing opsleuth."""
+
+
+@dev.command("model-server")
+@click.option(
+    "--rule",
+    type=click.Choice(["investigator", "looper", "obedient", "confabulator"]),
+    default="investigator",
+    show_default=True,
+    help="How it answers.",
+)
+@click.option(
+    "--script",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    metavar="FILE",
+    help="Answer by a script instead: a JSON list of entries, the last repeats.",
+)
+@click.option(
+    "--fault", "faults", multiple=True, metavar="NAME[@N]", help="Spoil every answer, or the N-th one."
+)
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="Default: a free one.")
+def model_server(rule: str, script: Path | None, faults: tuple[str, ...], port: int) -> int:
+    """A model server on loopback that answers as it is told to, with every fault there is."""
+    from opsleuth.console import developing
+
+    return developing.model_server(rule, script, faults, port)
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with one of the documented codes."""
     _open_streams()

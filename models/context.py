@@ -23,7 +23,8 @@ Message = dict[str, Any]
 
 LEFT = "Left:"
 """The one line of a request that depends on how fast things went."""
-SMALLEST_ROOM = 600
+SMALLEST_ROOM, LEDGER_TOKENS = 600, 2_000
+"""Tokens: the least that an investigation needs beside prompt and tools, and the most that folded calls may take."""
 _OUTSIDE = frozenset({"breaker", "denied", "repeated"})
 """Notices that quote what a tool said."""
 
@@ -47,7 +48,7 @@ class Context:
         old = [o for turn in turns[:start] for o in turn.observations]
         beginning = task
         if old:
-            past = ledger(old, self._room // 3)
+            past = ledger(old, min(self._room // 3, LEDGER_TOKENS))
             beginning += f"\n\nEarlier calls, a line each (evidence_read shows any in full):\n{past}"
         recent = [message for turn in turns[start:] for message in self._turn(turn)]
         tail = cut_text(_standing(view, old), self._tail_cap * BYTES_A_TOKEN)

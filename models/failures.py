@@ -8,6 +8,7 @@ import time
 from enum import Enum, auto
 from typing import NamedTuple
 
+import httpx2
 import openai
 from langchain_core.exceptions import ContextOverflowError
 
@@ -15,8 +16,18 @@ from opsleuth.models.http import MOST_BYTES, TooLong
 from opsleuth.models.settings import ModelSettings
 from opsleuth.state.errors import OpsleuthError
 
-RAISED = (openai.OpenAIError, TimeoutError, ValueError, TypeError, LookupError, AttributeError)
-"""Everything that a call through the library is known to raise: its own tree, and what odd replies trip over."""
+RAISED = (
+    openai.OpenAIError,
+    httpx2.HTTPError,
+    TooLong,
+    OpsleuthError,
+    TimeoutError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+)
+"""Everything that a call through the library is known to raise: three trees, and what odd replies trip over."""
 
 _QUOTA = ("insufficient_quota", "billing", "credit balance", "exceeded your current quota")
 _TOO_LONG = (
@@ -63,7 +74,11 @@ class Failure(NamedTuple):
 
 def explain(error: Exception, body: str, settings: ModelSettings) -> Failure:
     """What an error of one request means. `body` is the reply's body as far as it came."""
-    where = settings.base_url
+    where, cause = settings.base_url, _root(error)
+    if isinstance(cause, OpsleuthError):  # a replay that has left its recording
+        return Failure(Kind.CONFIG, str(cause))
+    if isinstance(cause, TooLong):
+        return Failure(Kind.MALFORMED, f"the reply of {where} is longer than {MOST_BYTES} bytes")
     if isinstance(error, ContextOverflowError):
         return Failure(Kind.TOO_LONG, _too_long(settings))
     if isinstance(error, openai.APIStatusError):
@@ -71,17 +86,19 @@ def explain(error: Exception, body: str, settings: ModelSettings) -> Failure:
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         text = f"{where} gave no whole answer within {settings.timeout:g} s: raise `timeout`, or ask another endpoint"
         return Failure(Kind.HEALS, text)
-    if isinstance(error, openai.APIConnectionError):
-        cause = error.__cause__ or error
-        if isinstance(cause, OpsleuthError):  # a replay that has left its recording
-            return Failure(Kind.CONFIG, str(cause))
-        if isinstance(cause, TooLong):
-            return Failure(Kind.MALFORMED, f"the reply of {where} is longer than {MOST_BYTES} bytes")
+    if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
         return Failure(
             Kind.HEALS,
             f"{where} cannot be reached ({type(cause).__name__}): is it running, is the address right?",
         )
     return _odd_reply(body, where)
+
+
+def _root(error: BaseException) -> BaseException:
+    """What a connection error comes from: the libraries wrap it more than once."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _status(error: openai.APIStatusError, settings: ModelSettings) -> Failure:

@@ -6,7 +6,7 @@ from typing import Any
 from opsleuth.tools.bounds import bounded, shrunk, size
 
 _WIDTHS = (1_000, 400)
-_ITEMS = (24, 16, 10, 6, 4, 3)
+_ITEMS = (512, 256, 128, 64, 32, 24, 16, 10, 6, 4, 3)
 
 
 def fitted(record: Mapping[str, Any], limit: int) -> Mapping[str, Any]:

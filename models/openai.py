@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import openai
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk
 from langchain_openai import ChatOpenAI
 
 from opsleuth.models.failures import RAISED, Failure, Kind, explain
@@ -85,8 +85,18 @@ class Endpoint:
             # Beside the library's own parameter, whose parser would take a cut reply for an error of its own.
             arguments["extra_body"] = _extra(self.settings) | {"response_format": dict(asked.response_format)}
         async with asyncio.timeout(min(self.settings.timeout, max(left, 0.001))):
-            message = await self._chat.ainvoke([dict(m) for m in asked.messages], **arguments)
+            message = await self._said([dict(m) for m in asked.messages], arguments)
         return _reply(message, self._tap.body)
+
+    async def _said(self, messages: list[dict[str, Any]], arguments: dict[str, Any]) -> BaseMessage:
+        if not self.settings.stream or "tools" in arguments:
+            return await self._chat.ainvoke(messages, **arguments)
+        whole: BaseMessageChunk | None = None
+        async for chunk in self._chat.astream(messages, **arguments):
+            whole = chunk if whole is None else whole + chunk
+        if whole is None:
+            raise ValueError("the stream held nothing")
+        return whole
 
     def _pause(self, failure: Failure, tries: int) -> float | None:
         """Seconds before the next try, or None if there is none."""
@@ -132,7 +142,6 @@ def _chat(settings: ModelSettings, key: str | None, http: Any) -> ChatOpenAI:  #
         temperature=settings.temperature,
         timeout=settings.timeout,
         max_retries=0,
-        streaming=settings.stream,
         stream_usage=True,
         stream_chunk_timeout=settings.timeout,
         disable_streaming="tool_calling",
@@ -165,9 +174,9 @@ def _http_client(settings: ModelSettings, tap: Tap, transport: Transport | None)
     )
 
 
-def _reply(message: Any, raw: str) -> Reply:  # noqa: ANN401 - checked here
+def _reply(message: BaseMessage, raw: str) -> Reply:
     if not isinstance(message, AIMessage):
-        raise TypeError(f"a reply of the role {getattr(message, 'type', '?')}")
+        raise TypeError(f"a reply of the role {message.type}")
     usage = message.usage_metadata
     tokens = None
     if usage is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from opsleuth.analysis.conclusions import NOTHING_LEFT
 from opsleuth.models.planner import Observation
 from opsleuth.state.conclusion import Cause, Claim, Conclusion, Recommendation, RuledOut
 from opsleuth.state.investigation import Hypothesis, Investigation
@@ -30,7 +31,7 @@ def partial(state: Investigation, observed: Sequence[Observation]) -> Conclusion
     advice = NEXT.get(state.stop_reason) if state.stop_reason else None
     return Conclusion(
         verdict=Verdict.INCONCLUSIVE,
-        answer=_answer(state, observed, supported),
+        answer=_found(state, supported),
         causes=tuple(_cause(h, claim) for h, claim in zip(supported, claims, strict=True) if h.service),
         ruled_out=tuple(
             RuledOut(hypothesis=h.text, id=h.id) for h in state.hypotheses if h.status == "refuted"
@@ -41,19 +42,30 @@ def partial(state: Investigation, observed: Sequence[Observation]) -> Conclusion
     )
 
 
-def _answer(state: Investigation, observed: Sequence[Observation], supported: Sequence[Hypothesis]) -> str:
+def opening(state: Investigation, observed: Sequence[Observation]) -> str:
+    """Why the run stopped and how far it came: the program's own words, which no evidence needs to hold."""
     why = state.stop_detail or (state.stop_reason or "stopped")
     answered = sum(not o.status.is_error for o in observed)
+    return f"Stopped before a conclusion: {why}. {answered} of {len(observed)} calls gave an answer."
+
+
+def with_opening(found: str, state: Investigation, observed: Sequence[Observation]) -> str:
+    """The answer of a stopped run: the opening, and what is left of the rest after the checks."""
+    kept = "" if found == NOTHING_LEFT else found
+    return f"{opening(state, observed)} {kept}".strip()[:20_000]
+
+
+def _found(state: Investigation, supported: Sequence[Hypothesis]) -> str:
     open_ones = [h.text for h in state.hypotheses if h.status == "open"]
     undone = [step.text for step in state.plan if step.status in ("pending", "active")]
-    parts = [f"Stopped before a conclusion: {why}. {answered} of {len(observed)} calls gave an answer."]
+    parts = []
     if supported:
         parts.append("Supported so far: " + "; ".join(h.text for h in supported) + ".")
     if open_ones:
         parts.append("Still open: " + "; ".join(open_ones) + ".")
     if undone:
         parts.append("Not yet looked at: " + "; ".join(undone) + ".")
-    return " ".join(parts)[:20_000]
+    return " ".join(parts)[:18_000]
 
 
 def _cause(hypothesis: Hypothesis, claim: Claim) -> Cause:

@@ -51,6 +51,7 @@ def report(state: Investigation, deps: Deps) -> Document:
         "usage": raw["budget"]["used"],
         "limits": raw["budget"]["limits"],
         "planner": deps.planner.name,
+        "degraded": list(_degraded(deps)),
         "read_only": state.read_only,
     }
 
@@ -60,6 +61,13 @@ def _not_available(said: Iterable[str], sources: Iterable[str], observed: Iterab
     asked = (f"{o.tool}: {o.headline}" for o in observed if o.status is ResultStatus.NOT_RECORDED)
     failed = (f"{o.tool}: {o.headline}" for o in observed if o.status in _FAILED)
     return list(dict.fromkeys((*said, *sources, *asked, *failed)))
+
+
+def _degraded(deps: Deps) -> Iterable[Mapping[str, Any]]:
+    """From which turn on another planner decided than the one that was asked for, and why."""
+    for event in deps.store.events.read(deps.run, types=("warning",)):
+        if event["data"].get("code") == "degraded":
+            yield {"turn": event["turn"], "why": event["data"]["message"]}
 
 
 _FAILED = (ResultStatus.UNAVAILABLE, ResultStatus.TIMEOUT, ResultStatus.TRANSIENT, ResultStatus.INTERNAL)

@@ -4,7 +4,7 @@ from langgraph.graph import END
 
 from opsleuth.nodes.deps import Deps, Step
 from opsleuth.nodes.opinion import By, second_opinion
-from opsleuth.nodes.partial import partial
+from opsleuth.nodes.partial import partial, with_opening
 from opsleuth.nodes.postconditions import after_effects
 from opsleuth.nodes.report import report
 from opsleuth.nodes.review import Checked, check
@@ -44,6 +44,9 @@ def _rework(state: Investigation, gaps: tuple[str, ...], checked: Checked, by: B
 def _end(state: Investigation, checked: Checked, by: By, deps: Deps) -> Step:
     """Store the report in a table that is read without the framework, then end."""
     final: Conclusion = checked.conclusion
+    if state.draft is None:
+        said = with_opening(final.answer, state, deps.observed.upto(state.observations))
+        final = Conclusion.model_validate(final.model_dump() | {"answer": said})
     reason = state.stop_reason or StopReason.CONCLUDED
     state = state.changed(
         draft=final,

@@ -1,9 +1,10 @@
 """The server: HTTP/1.1 on loopback, one asyncio task a connection, nothing but the standard library."""
 
 import asyncio
+import contextlib
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
@@ -19,7 +20,7 @@ Model = Callable[[Request], Entry]
 class ModelServer:
     """Answers requests with `model`, in a thread of its own while it is entered.
 
-    `requests` holds the bodies of all chat requests as they came, `raw` their sizes in bytes.
+    `requests` holds the bodies of all chat requests as they came, `sizes` their bytes, `headers` their headers.
     """
 
     def __init__(self, model: Model, port: int = 0, host: str = "127.0.0.1") -> None:
@@ -36,12 +37,17 @@ class ModelServer:
         """What a client takes as its base URL."""
         return f"http://{self._host}:{self._port}/v1"
 
-    async def serve(self) -> None:
-        """Serve until cancelled."""
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[asyncio.Server]:
+        """The server, listening: from here on `base_url` holds. Raises OSError for a port that is taken."""
         server = await asyncio.start_server(self._connection, self._host, self._port, limit=2**20)
         self._port = server.sockets[0].getsockname()[1]
-        self._started.set()
         async with server:
+            yield server
+
+    async def _serve(self) -> None:
+        async with self.listening() as server:
+            self._started.set()
             await server.serve_forever()
 
     def __enter__(self) -> Self:
@@ -58,7 +64,7 @@ class ModelServer:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._task = self._loop.create_task(self.serve())
+        self._task = self._loop.create_task(self._serve())
         self._loop.run_until_complete(asyncio.wait({self._task}))
         rest = asyncio.all_tasks(self._loop)
         for task in rest:

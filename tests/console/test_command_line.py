@@ -90,6 +90,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.checkpoints.store",
         "opsleuth.console.about",
         "opsleuth.console.deciding",
+        "opsleuth.console.developing",
         "opsleuth.console.events",
         "opsleuth.console.failure",
         "opsleuth.console.html.page",
