@@ -51,13 +51,14 @@ class Deps:
     warnings: Callable[[], Sequence[str]] = field(default=tuple)
     stopping: Stopping = field(default_factory=Stopping)
     reviewer: Reviewer | None = None
+    reviewer_lost: bool = False
     step: int = 0
     entered: float = 0.0
 
     @property
     def second_opinion(self) -> Reviewer | None:
-        """The reviewer, for drafts that a model wrote: the offline planner could not mend its own."""
-        return None if self.planner.name == OFFLINE else self.reviewer
+        """The reviewer while it can be reached, for drafts that a model wrote: the offline planner could not mend its own."""
+        return None if self.reviewer_lost or self.planner.name == OFFLINE else self.reviewer
 
     async def aclose(self) -> None:
         """Close what the planner and the reviewer hold open."""

@@ -32,7 +32,7 @@ async def second_opinion(draft: Conclusion, checked: Checked, state: Investigati
         reviewed = await deps.stopping.run(reviewer.review(state, draft, seen, checked.gaps))
     except PlannerError as error:
         if isinstance(error, ModelUnavailable):
-            deps.reviewer = None
+            deps.reviewer_lost = True
         deps.trace.emit("warning", code="reviewer", message=str(error), hint="checked by the program alone")
         return Opinion(charged(state, error, deps, role="reviewer", ms=took()))
     gaps = (

@@ -6,7 +6,9 @@ from opsleuth.nodes.charge import charged
 from opsleuth.nodes.deps import Deps, Step
 from opsleuth.nodes.marks import marks
 from opsleuth.nodes.progress import STALLED, stalled_notice
+from opsleuth.state.base import to_json
 from opsleuth.state.calls import Call, CallRequest, Gate, Risk
+from opsleuth.state.decision import Decision
 from opsleuth.state.investigation import Investigation, Notice
 from opsleuth.state.outcome import StopReason
 from opsleuth.tools.registry import Checked
@@ -44,7 +46,7 @@ async def plan(state: Investigation, deps: Deps) -> Step:
 
 def _take(decided: Decided, before: Investigation, deps: Deps, ms: int) -> Step:
     """Apply a decision that took `ms`; raises `Malformed` with every fault in it."""
-    decision = decided.decision
+    decision = _without_secrets(decided.decision, deps)
     if found := decide.faults(decision, before, deps.observed.upto(before.observations)):
         raise Malformed("; ".join(found))
     calls = tuple(_call(request, i, before, deps) for i, request in enumerate(decision.calls, start=1))
@@ -54,12 +56,25 @@ def _take(decided: Decided, before: Investigation, deps: Deps, ms: int) -> Step:
         pending=calls,
         draft=decision.conclusion or before.draft,
     )
-    _trace_decision(decided, before, state, deps, ms)
+    _trace_decision(decision, before, state, deps, ms)
     if decision.conclusion is not None:
         return Step(state, "verify")
     if not calls:
         return _thought(state)
     return Step(state, "approve" if any(call.gate is Gate.ASK for call in calls) else "act")
+
+
+def _without_secrets(decision: Decision, deps: Deps) -> Decision:
+    """The decision redacted, before any of it enters the state. Raises Malformed for a secret among arguments."""
+    clean, hits = deps.redact(to_json(decision))
+    if not hits:
+        return decision
+    for number, (call, as_clean) in enumerate(zip(decision.calls, clean["calls"], strict=True), start=1):
+        if call.arguments != as_clean["arguments"]:
+            raise Malformed(
+                f"call {number} ({call.tool}): its arguments hold a secret; name where it is kept, never the secret itself"
+            )
+    return Decision.model_validate(clean)
 
 
 def _thought(state: Investigation) -> Step:
@@ -106,7 +121,7 @@ def _stop(state: Investigation, reason: StopReason, detail: str) -> Step:
 
 
 def _trace_decision(
-    decided: Decided, before: Investigation, after: Investigation, deps: Deps, ms: int
+    decision: Decision, before: Investigation, after: Investigation, deps: Deps, ms: int
 ) -> None:
     if after.plan != before.plan:
         changed = [s for s in after.plan if s not in before.plan]
@@ -135,8 +150,8 @@ def _trace_decision(
         )
     deps.trace.emit(
         "decision.made",
-        reason=decided.decision.reason,
+        reason=decision.reason,
         calls=[call.id for call in after.pending],
-        concludes=decided.decision.conclusion is not None,
+        concludes=decision.conclusion is not None,
         ms=ms,
     )
