@@ -99,7 +99,7 @@ def test_a_server_that_passes_over_tools_is_asked_for_json(tmp_path: Path) -> No
         ("cut_stream", StopReason.MODEL_UNAVAILABLE, ExitCode.UNREACHABLE, 1),
         ("not_json", StopReason.MODEL_UNAVAILABLE, ExitCode.UNREACHABLE, 1),
         ("stall", StopReason.MODEL_UNAVAILABLE, ExitCode.UNREACHABLE, 1),
-        ("too_long", StopReason.MODEL_REFUSED, ExitCode.CONFIG, 5),
+        ("too_long", StopReason.MODEL_REFUSED, ExitCode.CONFIG, 4),
         ("empty_choices", StopReason.MALFORMED_DECISIONS, ExitCode.UNREACHABLE, 3),
         ("null_choices", StopReason.MALFORMED_DECISIONS, ExitCode.UNREACHABLE, 3),
         ("length", StopReason.MALFORMED_DECISIONS, ExitCode.UNREACHABLE, 3),
