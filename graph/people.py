@@ -18,12 +18,13 @@ from opsleuth.tools.spec import InvalidArguments
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The graph waits for people; `update` is what else changes when it goes on.
+    """The graph waits for people; `limits` are new totals for when it goes on.
 
-    `first` may be what it goes on with at once, instead of asking.
+    `first` may be what it goes on with at once, instead of asking. The limits travel with the answers: as an
+    update of their own they would be written twice when a process dies between the answer and its checkpoint.
     """
 
-    update: Mapping[str, Any]
+    limits: Mapping[str, Any]
     first: Callable[[StateSnapshot, Deps], Command[str]] | None = None
 
 
@@ -44,9 +45,8 @@ def answered(
         elif wrong := fault(pending[0], reply.arguments, deps):
             deps.trace.emit("warning", code="edit", message=wrong, hint="nothing was changed")
         else:
-            resume = questions.edited(snapshot, pending[0], reply.arguments)
-            return Command(resume=resume, update=dict(waiting.update))
-    return Command(resume=questions.answers(snapshot, deps), update=dict(waiting.update))
+            return Command(resume=questions.edited(snapshot, pending[0], reply.arguments))
+    return Command(resume=questions.answers(snapshot, deps, waiting.limits))
 
 
 def fault(asked: Approval, arguments: Mapping[str, Any], deps: Deps) -> str:

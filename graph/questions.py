@@ -35,12 +35,11 @@ def unanswered(store: Store, run: str, snapshot: StateSnapshot) -> bool:
     return any(approval.subject in waits for approval in store.approvals.list(run, "pending"))
 
 
-def answers(snapshot: StateSnapshot, deps: Deps) -> dict[str, Any]:
-    """What every interrupt resumes with, once nothing is pending."""
+def answers(snapshot: StateSnapshot, deps: Deps, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """What every interrupt resumes with, once nothing is pending; `limits` are new totals."""
     given = {a.subject: a for a in deps.store.approvals.list(deps.run) if a.status in ANSWERED}
-    return _resumed(
-        snapshot, {call["id"]: _answer(given[call["id"]]) for call in _calls(snapshot) if call["id"] in given}
-    )
+    answers = {call["id"]: _answer(given[call["id"]]) for call in _calls(snapshot) if call["id"] in given}
+    return _resumed(snapshot, answers, limits)
 
 
 def edited(snapshot: StateSnapshot, approval: Approval, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,8 +53,11 @@ def nothing(snapshot: StateSnapshot) -> dict[str, Any]:
     return _resumed(snapshot, {})
 
 
-def _resumed(snapshot: StateSnapshot, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {interrupt.id: {"answers": dict(given)} for interrupt in snapshot.interrupts}
+def _resumed(
+    snapshot: StateSnapshot, given: Mapping[str, Any], limits: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    answers = {"answers": dict(given), "limits": dict(limits or {})}
+    return {interrupt.id: answers for interrupt in snapshot.interrupts}
 
 
 def _asked(call: Mapping[str, Any], deps: Deps) -> Approval:

@@ -49,6 +49,10 @@ class NothingToDo(Exception):
     """The run is over, or still waits for an answer; the text says what would make it go on."""
 
 
+class StillWaiting(NothingToDo):
+    """Nobody has answered yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Runner:
     """Starts and resumes runs in one store.
@@ -104,7 +108,9 @@ class Runner:
                     row, lambda s: self._resumed(row, s, limits, planner), chosen, changed
                 )
             except NothingToDo as over:
-                return outcome_of(self.store, row.id, row.status, row.stop_reason, detail=str(over))
+                status = Status.WAITING if isinstance(over, StillWaiting) else row.status
+                self.store.runs.update(row.id, status=status)  # it may have died before it could say so
+                return outcome_of(self.store, row.id, status, row.stop_reason, detail=str(over))
 
     async def end(self, run: str, kind: Literal["cancel", "terminate"]) -> Outcome:
         """End a run that no process holds: through verify, so that it has a report. The wish is in its rows.
@@ -224,8 +230,8 @@ class Runner:
             return self._reopened(state, budget, planner)
         if snapshot.interrupts:
             if self.asker is None and questions.unanswered(self.store, row.id, snapshot):
-                raise NothingToDo("it still waits for an answer; opsleuth approvals shows to what")
-            return Answering({"budget": to_json(budget)})
+                raise StillWaiting("it still waits for an answer; opsleuth approvals shows to what")
+            return Answering(limits)
         return Command(update={"budget": to_json(budget)}) if limits else None
 
     def _reopened(self, state: Investigation, budget: Budget, planner: str | None) -> Given:

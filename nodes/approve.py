@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from langgraph.types import interrupt
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from opsleuth.nodes.asking import gated, prepared
 from opsleuth.nodes.deps import Deps, Step
@@ -25,11 +25,12 @@ class Answer(BaseModel):
 
 
 class Answers(BaseModel):
-    """Answers by call id. A call without one stays as it is and is asked again."""
+    """Answers by call id; a call without one stays as it is and is asked again. `limits` are new totals."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     answers: dict[str, Answer]
+    limits: JsonObject = Field(default_factory=dict)
 
 
 async def approve(state: Investigation, deps: Deps) -> Step:
@@ -44,11 +45,12 @@ async def approve(state: Investigation, deps: Deps) -> Step:
     effects = [] if calls else _unknown(state, deps)
     if not calls and not effects:
         return Step(state, "act" if state.pending else "verify")
-    given = interrupt({"calls": calls, "effects": effects}, response_schema=Answers)
+    raw = interrupt({"calls": calls, "effects": effects}, response_schema=Answers)
+    given = Answers.model_validate(raw)
+    state = state.changed(budget=state.budget.within(given.limits)) if given.limits else state
     if effects:
         return Step(state, "verify")
-    answers = Answers.model_validate(given).answers
-    pending = tuple(_answered(call, answers.get(call.id), deps) for call in state.pending)
+    pending = tuple(_answered(call, given.answers.get(call.id), deps) for call in state.pending)
     still = any(call.gate is Gate.ASK for call in pending)
     return Step(state.changed(pending=pending), "approve" if still else "act")
 

@@ -1,7 +1,8 @@
 """All limits of a run in one table, what it has used of them, and which one it has hit."""
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -55,6 +56,11 @@ class Spent(NamedTuple):
     cost: Decimal = Decimal(0)
     estimated: bool = False
     model_calls: int = 0
+
+    def within(self, limits: Mapping[str, Any]) -> "Budget":
+        """The same use under other limits, by name; those that are not named stay. Raises ValidationError."""
+        merged = self.limits.model_dump(mode="json") | dict(limits)
+        return Budget(limits=Limits.model_validate(merged), used=self.used)
 
     def plus(self, other: "Spent") -> "Spent":
         """Both together."""

@@ -8,6 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -77,6 +78,7 @@ class Acting:
         policy: Policy | None = None,
         clock: Clock | None = None,
         more: Sequence[ToolSpec] = (),
+        settles: float | None = None,
     ) -> None:
         self.world, self.clock = World(folder), clock or SystemClock()
         self.settings = Settings(platform={"url": url, "keys": keys})
@@ -87,7 +89,10 @@ class Acting:
             sources=lambda _: Opened(Sources()),
             planner=lambda _: self.world.planner(),
             specs=(*self.world.specs(), *more),
-            effects=effects_of,
+            effects=lambda settings: [
+                replace(spec, settles=spec.settles if settles is None else settles)
+                for spec in effects_of(settings)
+            ],
             policy=lambda _: policy or Policy(),
         )
 

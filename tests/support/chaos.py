@@ -158,7 +158,7 @@ def _finish(folder: Path, port: int, trial: Trial) -> tuple[int | None, int]:
 
 def drive(folder: Path, port: int, trial: Trial) -> tuple[int, int]:
     """Start or resume, and answer like a person, until the run is over: its exit code, and what was unknown."""
-    acting = Acting(folder, f"http://127.0.0.1:{port}", keys=trial.keys)
+    acting = Acting(folder, f"http://127.0.0.1:{port}", keys=trial.keys, settles=SETTLED)
     known = acting.store.runs.get(RUN) is not None
     limits: dict[str, Any] = {"call_seconds": CALL_SECONDS, "turns": 40}
     outcome = acting.resume() if known else acting.start(*SCRIPT, **limits)
@@ -199,7 +199,7 @@ def _counted(folder: Path, trial: Trial, code: int | None, *, killed: bool, aske
     for _, target in EFFECTS:
         row = rows.get(f"plane/{target}")
         happened = any(a.target == target for a in done)
-        if not happened and row is not None and row.happened and row.verified is not False:
+        if not happened and row is not None and row.happened and row.verified is True:
             lost += 1
         if happened and (row is None or (row.status == "failed_clean" or row.outcome == "absent")):
             lost += 1

@@ -1,0 +1,88 @@
+"""Declared commands: no shell, no option, no variable that was not allowed; foreign tools are high without a word."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from acting import RUN, Acting, calls
+from loop_rig import concludes
+
+from opsleuth.state.calls import CallRequest, Gate, Risk
+from opsleuth.state.outcome import ExitCode
+from opsleuth.tools.effects.commands import Command, command_tool
+from opsleuth.tools.registry import Toolbox
+from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.spec import InvalidArguments
+
+DONE = concludes("nothing more to do")
+WRITE = "import os, sys; open(sys.argv[1], 'a').write(sys.argv[2] + os.environ.get('SECRET', '-') + chr(10))"
+
+
+def writer(path: Path, **fields: object) -> Command:
+    argv = [sys.executable, "-c", WRITE, str(path), "{text}"]
+    values = {"argv": argv, "parameters": {"text": ".+"}, "target": "file"} | fields
+    return Command(name="write-line", purpose="Write a line.", **values)  # type: ignore[arg-type]
+
+
+def acting(tmp_path: Path, command: Command) -> Acting:
+    return Acting(tmp_path, "http://127.0.0.1:9", more=[command_tool(command)])
+
+
+def test_a_value_is_one_argument_whatever_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "hunter2")
+    out = tmp_path / "out"
+    rig = acting(tmp_path, writer(out))
+    text = "$(reboot); `id` && rm -rf / | sh 'x"
+    rig.start(calls(("command_run_write_line", {"text": text})), DONE)
+    rig.approve_all()
+    rig.resume()
+    assert out.read_text() == f"{text}-\n"
+
+
+@pytest.mark.parametrize("text", ["-rf", "--force", "a\0b", ""])
+def test_an_option_is_refused(tmp_path: Path, text: str) -> None:
+    toolbox = Toolbox([command_tool(writer(tmp_path / "out"))], Sources())
+    with pytest.raises(InvalidArguments):
+        toolbox.check(CallRequest(tool="command_run_write_line", arguments={"text": text}))
+
+
+def test_a_foreign_tool_is_high_without_a_policy(tmp_path: Path) -> None:
+    """A13."""
+    toolbox = Toolbox([command_tool(writer(tmp_path / "out"))], Sources())
+    checked = toolbox.check(CallRequest(tool="command_run_write_line", arguments={"text": "x"}))
+    assert checked.spec.risk is Risk.HIGH
+    assert checked.ruling.gate is Gate.ASK
+
+
+def test_without_a_probe_a_person_is_asked_and_nothing_is_tried_again(tmp_path: Path) -> None:
+    """A19: it wrote its line, then died."""
+    out = tmp_path / "out"
+    dies = [sys.executable, "-c", WRITE + "; os._exit(9)", str(out), "{text}"]
+    rig = acting(tmp_path, writer(out, argv=dies))
+    rig.start(calls(("command_run_write_line", {"text": "x"})), DONE)
+    rig.approve_all()
+    assert rig.resume().exit_code is ExitCode.EFFECT_UNKNOWN
+    (asked,) = rig.pending()
+    assert asked.about == "effect"
+    assert rig.store.effects.list(RUN)[0].tries == 1
+    rig.resolve(asked, happened=True)
+    rig.resume()
+    assert out.read_text() == "x-\n"
+
+
+def test_its_own_check_decides(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    check = [sys.executable, "-c", "import sys; sys.exit('x' not in open(sys.argv[1]).read())", str(out)]
+    rig = acting(tmp_path, writer(out, check=check))
+    rig.start(calls(("command_run_write_line", {"text": "x"})), DONE)
+    rig.approve_all()
+    outcome = rig.resume()
+    assert outcome.report is not None
+    assert outcome.report["effects"][0]["verified"] is True
+
+
+def test_a_declaration_with_an_unknown_hole_is_refused() -> None:
+    with pytest.raises(ValueError, match="no parameter unit"):
+        Command(name="c", purpose="p", argv=["systemctl", "restart", "{unit}"])
+    with pytest.raises(ValueError, match="program itself"):
+        Command(name="c", purpose="p", argv=["{what}"], parameters={"what": ".*"})
