@@ -48,9 +48,9 @@ NextInput = Callable[[StateSnapshot], Given]
 class NothingToDo(Exception):
     """The run is over, or still waits for an answer; the text says what would make it go on."""
 
-
-class StillWaiting(NothingToDo):
-    """Nobody has answered yet."""
+    def __init__(self, text: str, status: Status, reason: StopReason | None = None) -> None:
+        super().__init__(text)
+        self.status, self.reason = status, reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +108,7 @@ class Runner:
                     row, lambda s: self._resumed(row, s, limits, planner), chosen, changed
                 )
             except NothingToDo as over:
-                status = Status.WAITING if isinstance(over, StillWaiting) else row.status
-                self.store.runs.update(row.id, status=status)  # it may have died before it could say so
-                return outcome_of(self.store, row.id, status, row.stop_reason, detail=str(over))
+                return self._left(row, over)
 
     async def end(self, run: str, kind: Literal["cancel", "terminate"]) -> Outcome:
         """End a run that no process holds: through verify, so that it has a report. The wish is in its rows.
@@ -230,16 +228,21 @@ class Runner:
             return self._reopened(state, budget, planner)
         if snapshot.interrupts:
             if self.asker is None and questions.unanswered(self.store, row.id, snapshot):
-                raise StillWaiting("it still waits for an answer; opsleuth approvals shows to what")
+                raise NothingToDo(
+                    "it still waits for an answer; opsleuth approvals shows to what", Status.WAITING
+                )
             return Answering(limits)
         return Command(update={"budget": to_json(budget)}) if limits else None
 
     def _reopened(self, state: Investigation, budget: Budget, planner: str | None) -> Given:
         """A finished run goes on from plan, if what ended it is no longer so."""
+        ended = (state.status, state.stop_reason)
         if state.stop_reason is StopReason.TERMINATED:
-            raise NothingToDo("it was terminated for good; fork it from an earlier checkpoint to go on")
+            raise NothingToDo(
+                "it was terminated for good; fork it from an earlier checkpoint to go on", *ended
+            )
         if state.stop_reason is StopReason.CONCLUDED:
-            raise NothingToDo("it has concluded; opsleuth report shows the answer")
+            raise NothingToDo("it has concluded; opsleuth report shows the answer", *ended)
         if (limit := budget.exceeded()) is not None:
             flag = {
                 StopReason.TURN_LIMIT: "turns",
@@ -247,7 +250,8 @@ class Runner:
                 StopReason.TOKEN_LIMIT: "tokens",
             }
             raise NothingToDo(
-                f"its {limit.value.replace('_', ' ')} is used up; give a new total with --max-{flag.get(limit, 'cost')}"
+                f"its {limit.value.replace('_', ' ')} is used up; give a new total with --max-{flag.get(limit, 'cost')}",
+                *ended,
             )
         del planner
         again = state.changed(
@@ -260,6 +264,14 @@ class Runner:
             budget=budget,
         )
         return Command(goto="plan", update=to_json(again))
+
+    def _left(self, row: RunRow, over: NothingToDo) -> Outcome:
+        """Nothing was done; the row is repaired, for whoever ended the run may have died before it could."""
+        outcome = outcome_of(self.store, row.id, over.status, over.reason, detail=str(over))
+        self.store.runs.update(
+            row.id, status=over.status, stop_reason=over.reason, verdict=outcome.verdict, pid=None
+        )
+        return outcome
 
     def _begin(self, row: RunRow, changed: Mapping[str, Any], kept: Collection[str] = ()) -> RunRow:
         """A new attempt. A wish of before it was granted when the last one ended, but for those to be `kept`."""

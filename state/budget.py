@@ -57,11 +57,6 @@ class Spent(NamedTuple):
     estimated: bool = False
     model_calls: int = 0
 
-    def within(self, limits: Mapping[str, Any]) -> "Budget":
-        """The same use under other limits, by name; those that are not named stay. Raises ValidationError."""
-        merged = self.limits.model_dump(mode="json") | dict(limits)
-        return Budget(limits=Limits.model_validate(merged), used=self.used)
-
     def plus(self, other: "Spent") -> "Spent":
         """Both together."""
         return Spent(
@@ -93,6 +88,11 @@ class Budget(Frozen):
         if limits.cost is not None and used.cost >= limits.cost:
             return StopReason.COST_LIMIT
         return None
+
+    def within(self, limits: Mapping[str, Any]) -> "Budget":
+        """The same use under other limits, by name; those that are not named stay. Raises ValidationError."""
+        merged = self.limits.model_dump(mode="json") | dict(limits)
+        return Budget(limits=Limits.model_validate(merged), used=self.used)
 
     def plus(
         self, *, turns: int = 0, seconds: float = 0.0, tool_calls: int = 0, spent: Spent | None = None
