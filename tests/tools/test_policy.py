@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opsleuth.state.calls import Gate, Risk
@@ -70,6 +70,7 @@ WRAPS = [
 ]
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.sampled_from(BAD), st.lists(st.sampled_from(WRAPS), max_size=3))
 def test_deny_holds_for_every_wrapped_and_respelt_form(command: str, wraps: list[object]) -> None:
     for wrap in wraps:
@@ -77,6 +78,7 @@ def test_deny_holds_for_every_wrapped_and_respelt_form(command: str, wraps: list
     assert DENY.rule(tool(Risk.READ), {"command": command}, None).gate is Gate.REFUSED, command
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(
     st.sampled_from(["ls /data", "rm -r old", "psql -c 'select 1'"]),
     st.lists(st.sampled_from(WRAPS), max_size=2),
