@@ -1,6 +1,7 @@
 """The commands that investigate: `run`, `demo`, `resume`. The run's id is said before anything heavy is loaded."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def _start(
         name=asked.name,
         limits=options.limits,
         settings=Settings(
-            case=str(asked.case.resolve()) if asked.case else None,
+            case=os.path.realpath(asked.case) if asked.case else None,
             planner=options.planner or "auto",
             read_only=options.read_only,
             policy=str(options.policy.resolve()) if options.policy else None,

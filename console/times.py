@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from opsleuth.state.clock import in_utc
+
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _RELATIVE = re.compile(r"now(?:\s*-\s*(\S+))?", re.IGNORECASE)
@@ -35,7 +37,10 @@ def parse_moment(text: str, now: datetime) -> datetime:
         raise ValueError(f"{text!r} is no time: write {FORMS}") from None
     if moment.tzinfo is None:
         raise ValueError(_both_readings(text, moment))
-    return moment.astimezone(UTC)
+    try:
+        return in_utc(moment)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no time: {error}") from None
 
 
 def _latest(text: str, now: datetime) -> datetime:

@@ -1,10 +1,11 @@
 """What every part of the state shares: frozen models, bounded text, JSON that the checkpoint serialiser keeps."""
 
 import math
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, JsonValue, StringConstraints
+
+from opsleuth.state.clock import in_utc
 
 INT64 = 2**63
 
@@ -47,13 +48,9 @@ def _storable_scalar(value: str | float | None) -> None:
         raise ValueError(f"integer of {value.bit_length()} bits: the range is 64 bits, send it as text")
 
 
-def _utc(value: datetime) -> datetime:
-    return value.astimezone(UTC)
-
-
 Json = Annotated[JsonValue, AfterValidator(storable)]
 JsonObject = dict[str, Json]
-Utc = Annotated[AwareDatetime, AfterValidator(_utc)]
+Utc = Annotated[AwareDatetime, AfterValidator(in_utc)]
 Sentence = Annotated[str, StringConstraints(max_length=1_000)]
 Text = Annotated[str, StringConstraints(max_length=20_000)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=300)]

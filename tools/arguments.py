@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from opsleuth.analysis.records import Span
-from opsleuth.state.clock import stamp
+from opsleuth.state.clock import in_utc, stamp
 from opsleuth.state.investigation import Window
 from opsleuth.tools.spec import Arguments, InvalidArguments
 
@@ -42,7 +42,10 @@ def read_time(text: str) -> datetime:
             "has no zone: write {utc} if it is UTC, or add the offset; read at +08:00 it would be {shifted}",
             {"utc": f"{text}Z", "shifted": zulu(datetime.fromisoformat(local).timestamp())},
         )
-    return moment.astimezone(UTC)
+    try:
+        return in_utc(moment)
+    except ValueError as error:
+        raise PydanticCustomError("time", "is no time of an incident: {why}", {"why": str(error)}) from None
 
 
 def _check_time(text: str) -> str:

@@ -47,9 +47,11 @@ def test_a_time_without_a_zone_is_refused_with_both_readings(
     assert "+09:00" in said.split("Write ")[1]
 
 
-@pytest.mark.parametrize("text", ["yesterday", "", "now+5m", "25:00Z", "now-", "now-5"])
+@pytest.mark.parametrize(
+    "text", ["yesterday", "", "now+5m", "25:00Z", "now-", "now-5", "0001-01-01T00:00+14:00"]
+)
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"write|Write"):
+    with pytest.raises(ValueError, match=r"write|Write|out of range"):
         parse_moment(text, NOW)
 
 

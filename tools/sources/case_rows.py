@@ -22,9 +22,14 @@ from opsleuth.analysis.records import (
     StatementLoad,
     TraceSpan,
 )
-from opsleuth.tools.sources.tables import Row, Trouble, number, read_rows
+from opsleuth.tools.sources.tables import Row, Trouble, number, read_rows, shortened
 
 Record = TypeVar("Record")
+
+# Characters of a service's, a metric's or an object's name.
+LONGEST_NAME = 300
+# The last whole number that a JSON number surely holds.
+MOST_COUNTED = 2**53
 
 _OWN_TIME = (None, "", "log")
 _LOG_COLUMNS = frozenset(
@@ -46,7 +51,7 @@ _LOG_COLUMNS = frozenset(
 def _text(row: Row, column: str) -> str:
     value = row[column]
     if not isinstance(value, str):
-        raise TypeError(f"{column} is {value!r}, not a text")
+        raise TypeError(f"{column} is {shortened(value)}, not a text")
     return value
 
 
@@ -54,7 +59,17 @@ def _named(row: Row, column: str) -> str:
     value = _text(row, column)
     if not value:
         raise ValueError(f"{column} is empty")
+    if len(value) > LONGEST_NAME:
+        raise ValueError(f"{column} has {len(value):,} characters, a name has at most {LONGEST_NAME}")
     return value
+
+
+def _window(row: Row, trouble: Trouble) -> str:
+    """A window's name; one that looks like a time must be one."""
+    name = _named(row, "window")
+    if name[0].isdigit():
+        trouble.time(name)
+    return name
 
 
 def _maybe(row: Row, column: str) -> str | None:
@@ -70,8 +85,14 @@ def _need(row: Row, column: str) -> float:
 
 
 def _count(row: Row, column: str) -> int | None:
-    value = number(row.get(column))
-    return None if value is None else int(value)
+    return None if row.get(column) in (None, "") else _whole(row, column)
+
+
+def _whole(row: Row, column: str) -> int:
+    value = _need(row, column)
+    if abs(value) > MOST_COUNTED:
+        raise ValueError(f"{column} is {value:g}: more than can be counted")
+    return int(value)
 
 
 def _mapping(row: Row, column: str) -> Mapping[str, Any] | None:
@@ -96,7 +117,7 @@ def log_line(row: Row, trouble: Trouble) -> LogLine:
     own = row.get("timestamp_source") in _OWN_TIME
     return LogLine(
         time=trouble.time(row["timestamp"]) if own else None,
-        service=str(row.get("service") or ""),
+        service=_named(row, "service") if row.get("service") else "",
         message=_text(row, "message"),
         level=_maybe(row, "level"),
         pod=_maybe(row, "pod"),
@@ -108,13 +129,13 @@ def log_line(row: Row, trouble: Trouble) -> LogLine:
     )
 
 
-def pattern_count(row: Row, _: Trouble) -> PatternCount:
+def pattern_count(row: Row, trouble: Trouble) -> PatternCount:
     return PatternCount(
-        window=_named(row, "window"),
+        window=_window(row, trouble),
         service=_named(row, "service"),
         level=_maybe(row, "level"),
         pattern=_text(row, "pattern"),
-        count=int(_need(row, "count")),
+        count=_whole(row, "count"),
         traces_in_window=_count(row, "traces_in_window"),
     )
 
@@ -132,12 +153,12 @@ def trace_span(row: Row, trouble: Trouble) -> TraceSpan:
     )
 
 
-def span_stat(row: Row, _: Trouble) -> SpanStat:
+def span_stat(row: Row, trouble: Trouble) -> SpanStat:
     return SpanStat(
-        window=_named(row, "window"),
+        window=_window(row, trouble),
         service=_named(row, "service"),
         operation=_text(row, "operation"),
-        count=int(_need(row, "count")),
+        count=_whole(row, "count"),
         traces_in_window=_count(row, "traces_in_window"),
         duration_ms_p50=number(row.get("duration_ms_p50")),
         self_ms_p50=number(row.get("self_ms_p50")),
@@ -146,12 +167,12 @@ def span_stat(row: Row, _: Trouble) -> SpanStat:
     )
 
 
-def edge_latency(row: Row, _: Trouble) -> EdgeLatency:
+def edge_latency(row: Row, trouble: Trouble) -> EdgeLatency:
     return EdgeLatency(
-        window=_named(row, "window"),
+        window=_window(row, trouble),
         caller=_named(row, "caller"),
         callee=_named(row, "callee"),
-        count=int(_need(row, "count")),
+        count=_whole(row, "count"),
         network_gap_ms_p50=number(row.get("network_gap_ms_p50")),
     )
 

@@ -113,21 +113,30 @@ def read_incident(folder: Path) -> Incident:
 
 
 def _load(folder: Path) -> Mapping[str, Any]:
-    if not folder.exists():
-        raise NotACase(folder, "there is no such folder: give the path of a folder with an incident.json")
-    if not folder.is_dir():
-        raise NotACase(folder, "it is a file: give the folder that holds incident.json")
     try:
+        _check_place(folder)
         document = json.loads((folder / FILE).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise NotACase(folder, f"it has no {FILE}; {_holds(folder)}") from None
     except OSError as error:
-        raise NotACase(folder, f"{FILE} cannot be read ({error.strerror}): check its permissions") from None
+        raise NotACase(
+            folder, f"{FILE} cannot be read ({error.strerror}): check its path and permissions"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise NotACase(folder, f"{FILE} is no JSON ({error}): repair it") from None
     if not isinstance(document, dict):
         raise NotACase(folder, f"{FILE} holds a JSON {type(document).__name__}, not an object")
     return document
+
+
+def _check_place(folder: Path) -> None:
+    """Raises NotACase for what is no folder, or holds a pipe or device where a file should be; OSError."""
+    if not folder.exists():
+        raise NotACase(folder, "there is no such folder: give the path of a folder with an incident.json")
+    if not folder.is_dir():
+        raise NotACase(folder, "it is a file: give the folder that holds incident.json")
+    if (folder / FILE).exists() and not (folder / FILE).is_file():
+        raise NotACase(folder, f"its {FILE} is no file: put a file in its place")
 
 
 def _holds(folder: Path) -> str:

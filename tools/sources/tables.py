@@ -10,16 +10,27 @@ import importlib.util
 import io
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any, TextIO
+
+from opsleuth.state.clock import in_utc
 
 Row = Mapping[str, Any]
 SUFFIXES = ("", ".gz")
 PARQUET_REMEDY = "reading .parquet needs the extra 'parquet': pip install 'opsleuth[parquet]'"
+
+# A number beyond is no measurement; its square and cube must still be numbers.
+LARGEST = 1e100
+# Lists and objects in each other, in one row. What walks through a record later has the same end.
+MOST_NESTED = 64
+# Characters of a value that a message about a broken row repeats.
+_SHOWN = 80
 
 # A plan or a stack trace in a cell may be long; the csv module's own limit is 128 kB.
 csv.field_size_limit(16 * 1024 * 1024)
@@ -46,7 +57,7 @@ class Trouble:
     def time(self, text: Any) -> float:  # noqa: ANN401 - a cell as it was read
         """Seconds since the epoch of an RFC 3339 text. Raises TypeError, ValueError. A time without zone is read as UTC and counted."""
         if not isinstance(text, str):
-            raise TypeError(f"{text!r} is no RFC 3339 time")
+            raise TypeError(f"{shortened(text)} is no RFC 3339 time")
         seconds, zoned = _moment(text)
         if not zoned:
             self.zoneless += 1
@@ -72,26 +83,39 @@ class Trouble:
         return found
 
 
+def shortened(value: Any) -> str:  # noqa: ANN401 - a cell as it was read
+    """How a message about a broken row repeats a value: as Python writes it, cut if it is long."""
+    text = repr(value[: _SHOWN + 1] if isinstance(value, str) else value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
 @lru_cache(maxsize=65_536)
 def _moment(text: str) -> tuple[float, bool]:
     """(seconds since the epoch, whether the text had a zone)."""
-    if len(text) < 16:
-        raise ValueError(f"{text!r} is no RFC 3339 time")
+    if not 16 <= len(text) <= 40:
+        raise ValueError(f"{shortened(text)} is no RFC 3339 time")
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        return moment.replace(tzinfo=UTC).timestamp(), False
-    return moment.timestamp(), True
+        return in_utc(moment.replace(tzinfo=UTC)).timestamp(), False
+    return in_utc(moment).timestamp(), True
 
 
 def number(value: Any) -> float | None:  # noqa: ANN401 - a cell as it was read
-    """A finite number, or None where nothing was recorded. Raises TypeError, ValueError for anything else."""
+    """A number up to `LARGEST`, or None where nothing was recorded. Raises TypeError, ValueError for anything else."""
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise TypeError(f"{value!r} is no number")
-    result = float(value)
+        raise TypeError(f"{shortened(value)} is no number")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = inf
+    except ValueError:
+        raise ValueError(f"{shortened(value)} is no number") from None
     if result - result != 0.0:
-        raise ValueError(f"{value!r} is no finite number")
+        raise ValueError(f"{shortened(value)} is no finite number")
+    if abs(result) > LARGEST:
+        raise ValueError(f"{shortened(value)} is beyond {LARGEST:g}")
     return result
 
 
@@ -154,6 +178,8 @@ def _cells(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, list[str]]]:
 def _csv(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, Row]]:
     lines = _cells(file, trouble)
     _, header = next(lines, (0, []))
+    if twice := [name for name, times in Counter(header).items() if times > 1]:
+        trouble.note = f"columns that stand twice, the last one was read: {shortened(', '.join(twice))}"
     for line, cells in lines:
         trouble.rows += 1
         if len(cells) == len(header):
@@ -172,10 +198,21 @@ def _jsonl(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, Row]]:
         except (ValueError, RecursionError) as error:
             trouble.broke(line, f"no JSON ({error})")
             continue
-        if isinstance(row, dict):
-            yield line, row
-        else:
+        if not isinstance(row, dict):
             trouble.broke(line, f"a JSON {type(row).__name__}, not an object")
+        elif text.count("{") + text.count("[") > MOST_NESTED and _nested(row, MOST_NESTED):
+            trouble.broke(line, f"more than {MOST_NESTED} lists or objects in each other")
+        else:
+            yield line, row
+
+
+def _nested(value: Any, room: int) -> bool:  # noqa: ANN401 - any JSON value
+    """Whether there are more than `room` lists and objects in each other."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        return False
+    return room == 0 or any(_nested(item, room - 1) for item in value)
 
 
 def _parquet(path: Path, trouble: Trouble) -> Iterator[tuple[int, Row]]:
