@@ -1,6 +1,6 @@
 """What a report says, section by section, from its document; text and Markdown lay the same sections out.
 
-The document is plain JSON: verdict, answer, causes, propagation, ruled_out, not_available, recommendations,
+The document is plain JSON: verdict, answer, causes, propagation, ruled_out, not_available, warnings, recommendations,
 fields, claims, effects, window, status, stop_reason, stop_detail, usage, run, question, and, where they are
 known, impact, timeline, hypotheses, evidence and denied. Every field may be missing: a partial report is a report.
 """
@@ -39,6 +39,7 @@ def sections(document: Document, times: Display) -> list[Section]:
         Section("CAUSES", tuple(_causes(document)), 4),
         Section("RULED OUT", tuple(_ruled_out(document)), 3),
         Section("NOT KNOWN", tuple(map(str, _rows(document, "not_available"))), 2),
+        Section("DATA", tuple(map(str, _rows(document, "warnings"))), 1),
         Section("DENIED", tuple(map(_denied, _rows(document, "denied"))), 2),
         Section("DONE", tuple(map(_effect, _rows(document, "effects"))), 2),
         Section("NEXT", tuple(_next(document)), 4),

@@ -20,6 +20,7 @@ _STYLES: dict[str, Style] = {
     "STOPPED": "warn",
     "DENIED": "warn",
     "NOT KNOWN": "warn",
+    "DATA": "warn",
     "EVIDENCE": "dim",
     "SOURCES": "dim",
 }

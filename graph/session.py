@@ -304,8 +304,7 @@ class Runner:
             read_only=state["read_only"],
             resume_cmd=f"opsleuth resume {row.id}",
         )
-        for warning in deps.warnings():
-            deps.trace.emit("warning", code="source", message=warning, hint="the rest of the data is used")
+        deps.warn()
 
     def _end(self, row: RunRow, snapshot: StateSnapshot, ended: Ended, deps: Deps) -> Outcome:
         """Repair the row from the state, say the last word in the trace, and return how it stands."""

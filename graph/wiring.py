@@ -1,10 +1,13 @@
 """Where the parts of an attempt are put together: store, sources, tools, planner."""
 
+import contextlib
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from opsleuth.checkpoints.harmless import harmless
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph.prepare import Opened, Settings, open_sources
@@ -140,7 +143,10 @@ def _wish(store: Store, run: str) -> str | None:
 
 
 def _log_failure(store: Store, run: str, clock: Clock, node: str, error: BaseException) -> None:
-    """The traceback, redacted, goes to a file beside the database and nowhere else."""
-    text = "".join(traceback.format_exception(error))
-    with (store.path.parent / "errors.log").open("a", encoding="utf-8") as log:
-        log.write(f"{stamp(clock.now())} {run} {node}\n{store.redactor(text).value}\n")
+    """The traceback, redacted, goes to a file beside the database and nowhere else; a full disk must not hide it."""
+    text = harmless(store.redactor("".join(traceback.format_exception(error))).value)
+    path = store.path.parent / "errors.log"
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "a", encoding="utf-8") as log:
+            log.write(f"{stamp(clock.now())} {run} {node}\n{text}\n")

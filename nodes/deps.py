@@ -1,5 +1,6 @@
 """What a node may use besides the state, and the only thing it may return."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.spec import ToolContext
 
 Redact = Callable[[Any], tuple[Any, int]]
+
+_FIGURES = re.compile(r"\d[\d,]*")
 
 
 class Step(NamedTuple):
@@ -54,6 +57,7 @@ class Deps:
     reviewer_lost: bool = False
     step: int = 0
     entered: float = 0.0
+    warned: set[str] = field(default_factory=set)
 
     @property
     def second_opinion(self) -> Reviewer | None:
@@ -86,6 +90,14 @@ class Deps:
         """A function that tells the milliseconds since now."""
         began = self.clock.monotonic()
         return lambda: round(1000 * (self.clock.monotonic() - began))
+
+    def warn(self) -> None:
+        """Say what has come to light about the sources' data; the same with other figures is not said again."""
+        for text in self.warnings():
+            said = _FIGURES.sub("", text)
+            if said not in self.warned:
+                self.warned.add(said)
+                self.trace.emit("warning", code="source", message=text, hint="the rest of the data is used")
 
     def active_seconds(self, state: Investigation) -> float:
         """Active time of the run up to this moment, in seconds; the node's own time is not yet in the state."""

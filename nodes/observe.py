@@ -14,6 +14,7 @@ from opsleuth.tools.spec import CallResult
 
 async def observe(state: Investigation, deps: Deps) -> Step:
     """One observation for each pending call; then decide whether anything new came of this turn."""
+    deps.warn()
     deps.observed.upto(state.observations)
     asked = {call.number: deps.observed.times_answered(call.tool, call.arguments) for call in state.pending}
     results = {call.id: deps.store.results.get(deps.run, call.id) for call in state.pending}

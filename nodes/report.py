@@ -36,6 +36,7 @@ def report(state: Investigation, deps: Deps) -> Document:
             deps.toolbox.not_available,
             observed,
         ),
+        "warnings": _warnings(deps),
         "claims": claims,
         "unsupported": unsupported,
         "hypotheses": raw["hypotheses"],
@@ -68,6 +69,12 @@ def _degraded(deps: Deps) -> Iterable[Mapping[str, Any]]:
     for event in deps.store.events.read(deps.run, types=("warning",)):
         if event["data"].get("code") == "degraded":
             yield {"turn": event["turn"], "why": event["data"]["message"]}
+
+
+def _warnings(deps: Deps) -> list[str]:
+    """What was wrong with the sources' data, as it was said in this attempt and those before; each once."""
+    said = deps.store.events.read(deps.run, types=("warning",))
+    return list(dict.fromkeys(e["data"]["message"] for e in said if e["data"].get("code") == "source"))
 
 
 _FAILED = (ResultStatus.UNAVAILABLE, ResultStatus.TIMEOUT, ResultStatus.TRANSIENT, ResultStatus.INTERNAL)

@@ -258,6 +258,18 @@ def test_on_a_terminal_the_status_line_leaves_no_trace(bare: Program, columns: i
     assert any(line.startswith("CONCLUSION") for line in lines)
 
 
+def test_what_is_wrong_with_the_data_is_said_in_the_stream_and_in_the_report(
+    bare: Program, case: str
+) -> None:
+    Path(case, "metrics.csv").write_bytes(b"\x00\xff binary \x1b\n" * 50)
+    Path(case, "stranger.txt").touch()
+    done = bare("run", "--case", case, "--json")
+    said = [event["data"]["message"] for event in events_of(done.stdout) if event["type"] == "warning"]
+    assert [text.split(":")[0] for text in said] == ["stranger.txt was ignored", "metrics.csv"]
+    assert json.loads(bare("report", "-", "--json").stdout)["warnings"] == said
+    assert "DATA        stranger.txt was ignored" in bare("report", "-", "--full").stdout
+
+
 def test_a_failure_inside_a_run_names_the_log_file() -> None:
     failed = Outcome(
         "inv-1", Status.FAILED, StopReason.INTERNAL_ERROR, None, ExitCode.INTERNAL, "act: KeyError"
