@@ -25,7 +25,8 @@ def accused(findings: Sequence[Finding], discounts: Mapping[str, float]) -> list
     """
     groups: dict[str, list[tuple[Finding, float]]] = defaultdict(list)
     for place, strength in strengths(findings, discounts).items():
-        groups[findings[place].service].append((findings[place], strength))
+        if findings[place].service:  # what no service is named for accuses nobody
+            groups[findings[place].service].append((findings[place], strength))
     return _ordered(suspect for parts in groups.values() for suspect in _of_service(parts))
 
 

@@ -54,7 +54,7 @@ _MASKS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 def location(message: str) -> str | None:
     """Where in the code the line was written (`pkg.Name#12`, `app.py:7`), if the line itself says so."""
-    found = _LOCATION.search(message)
+    found = _LOCATION.search(message[:MAX_CHARACTERS])
     return found.group() if found else None
 
 

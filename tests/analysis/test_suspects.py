@@ -51,6 +51,10 @@ def test_only_causes_accuse() -> None:
     assert suspects == []
 
 
+def test_what_names_no_service_accuses_nobody() -> None:
+    assert order(accused([finding("", "errors", 0.9), finding("b", "errors", 0.8)], {})) == ["b"]
+
+
 def test_the_strongest_of_a_detector_counts_fully_the_others_by_their_share() -> None:
     found = [finding("a", "cpu", 27), finding("b", "cpu", 3)]
     strength = strengths(found)

@@ -110,3 +110,7 @@ def test_a_node_with_too_many_children_sends_the_rest_one_way() -> None:
 
 def _letters(number: int) -> str:
     return "".join(string.ascii_lowercase[int(digit)] for digit in str(number))
+
+
+def test_a_word_of_a_megabyte_costs_no_more_than_its_beginning() -> None:
+    assert mine(["x" * 1_000_000]) == {"x" * 1_000_000: "x" * 600}
