@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opsleuth.analysis.names import names
 from opsleuth.evals.cases import Advice, Expected
 from opsleuth.state.outcome import Verdict
 from opsleuth.tools.spec import ToolSpec
+from opsleuth.verification.names import names
 
 TARGETS = ("target", "service", "name", "object", "deployment", "workload", "database", "host")
 """Arguments of an action that name what it is done to."""

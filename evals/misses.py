@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from opsleuth.analysis.figures import squeeze
-from opsleuth.analysis.names import occurs
 from opsleuth.evals.cases import Case, Expected
 from opsleuth.evals.matching import holds, same
 from opsleuth.evals.score import Score
 from opsleuth.state.canonical import canonical
 from opsleuth.state.outcome import ENDS, ExitCode, StopReason
 from opsleuth.state.results import Observation
+from opsleuth.verification.figures import squeeze
+from opsleuth.verification.names import occurs
 
 Event = Mapping[str, Any]
 OVERVIEWS = frozenset({"topology", "rank_suspects", "time_now", "calculate", "evidence_read"})

@@ -7,9 +7,6 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from opsleuth.analysis.checklist import demands
-from opsleuth.analysis.question import ZonelessTime, window_of
-from opsleuth.analysis.service_names import mentioned_services
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.clock import Clock
@@ -18,6 +15,9 @@ from opsleuth.state.investigation import Alert, Demand, Investigation, Window
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.sources.case import CaseFolder
 from opsleuth.tools.sources.incident import NotACase
+from opsleuth.verification.checklist import demands
+from opsleuth.verification.question import ZonelessTime, window_of
+from opsleuth.verification.service_names import mentioned_services
 
 BEFORE_ALERT = timedelta(minutes=30)
 AFTER_ALERT = timedelta(minutes=5)

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from opsleuth.analysis.unseen import Seen, unseen_in_call, unseen_in_text
 from opsleuth.nodes.deps import Deps
 from opsleuth.state.decision import Decision
 from opsleuth.state.investigation import Investigation, Notice
+from opsleuth.verification.unseen import Seen, unseen_in_call, unseen_in_text
 
 MOST = 6
 

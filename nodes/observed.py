@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opsleuth.analysis.claims import DERIVED, EvidenceView
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.canonical import canonical
 from opsleuth.state.results import Observation
 from opsleuth.tools.registry import identity
 from opsleuth.tools.spec import EvidenceBody
+from opsleuth.verification.claims import DERIVED, EvidenceView
 
 
 class Observed:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from opsleuth.analysis.conclusions import NOTHING_LEFT
 from opsleuth.models.planner import Observation
 from opsleuth.state.conclusion import Cause, Claim, Conclusion, Recommendation, RuledOut
 from opsleuth.state.investigation import Hypothesis, Investigation
 from opsleuth.state.outcome import StopReason, Verdict
+from opsleuth.verification.conclusions import NOTHING_LEFT
 
 NEXT = {
     StopReason.TURN_LIMIT: "go on with more turns: opsleuth resume RUN --max-turns N (a new total)",

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from opsleuth.analysis.claims import Basis, EffectView, EvidenceView
-from opsleuth.analysis.conclusions import check_conclusion, strip_unsupported
-from opsleuth.analysis.confidence import with_confidence
 from opsleuth.nodes.deps import Deps
 from opsleuth.state.conclusion import Conclusion
 from opsleuth.state.investigation import Investigation
+from opsleuth.verification.claims import Basis, EffectView, EvidenceView
+from opsleuth.verification.conclusions import check_conclusion, strip_unsupported
+from opsleuth.verification.confidence import with_confidence
 
 
 class Checked(NamedTuple):

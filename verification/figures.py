@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from opsleuth.analysis.moments import Moment
-from opsleuth.analysis.quantities import Quantity, When, scan
-from opsleuth.analysis.units import Unit, of_field, of_key
+from opsleuth.verification.moments import Moment
+from opsleuth.verification.quantities import Quantity, When, scan
+from opsleuth.verification.units import Unit, of_field, of_key
 
 # Numbers in these ranges, without a unit, are read as seconds or milliseconds since the epoch too (2014 to 2039).
 _EPOCH_S = (1.4e9, 2.2e9)

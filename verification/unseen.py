@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from opsleuth.analysis.claims import EvidenceView
-from opsleuth.analysis.figures import Facts, facts, squeeze
-from opsleuth.analysis.grounding import Ground, found
-from opsleuth.analysis.names import names, occurs
-from opsleuth.analysis.quantities import Quantity, quantities
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.decision import HypothesisChange
 from opsleuth.state.investigation import Window
+from opsleuth.verification.claims import EvidenceView
+from opsleuth.verification.figures import Facts, facts, squeeze
+from opsleuth.verification.grounding import Ground, found
+from opsleuth.verification.names import names, occurs
+from opsleuth.verification.quantities import Quantity, quantities
 
 # Arguments that say which thing is meant: their whole value is a name.
 NAMING = frozenset(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from opsleuth.analysis.quantities import quantities
+from opsleuth.verification.quantities import quantities
 
 _ABSENCE = re.compile(
     r"\b(?:no|none|zero|never|without|nothing|neither|absent|flat|unchanged|not (?:any|a single|one))\b(?! (?:longer|doubt|matter|more than|later than|less than|fewer than|earlier than))"

@@ -7,8 +7,8 @@ is known (`known`), because it stands in back quotes, or by its place (`the bask
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from opsleuth.analysis.lexicon import ADJECTIVES, COMPONENTS, GENERIC, JOINTS, PARTNERS
-from opsleuth.analysis.quantities import WORD_CHARS, Word, scan
+from opsleuth.verification.lexicon import ADJECTIVES, COMPONENTS, GENERIC, JOINTS, PARTNERS
+from opsleuth.verification.quantities import WORD_CHARS, Word, scan
 
 _QUOTED = re.compile(r"`([^`\n]{1,300})`")
 _ELLIPSIS = re.compile(r"\s*(?:…|\.{3})\s*")

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from opsleuth.analysis.lexicon import words
+from opsleuth.verification.lexicon import words
 
 Dimension = Literal["count", "ratio", "share", "time", "bytes", "rate", "money"]
 

@@ -10,13 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from opsleuth.analysis import assertions
-from opsleuth.analysis.derivation import ungrounded
-from opsleuth.analysis.figures import Facts, between, facts, record_text, squeeze
-from opsleuth.analysis.grounding import Ground, holds_moment
-from opsleuth.analysis.moments import Moment, within
-from opsleuth.analysis.names import names, occurs
-from opsleuth.analysis.quantities import When, Word, quantities, scan
 from opsleuth.analysis.windows import INCIDENT
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.canonical import canonical
@@ -24,6 +17,13 @@ from opsleuth.state.clock import stamp
 from opsleuth.state.conclusion import KINDS, Claim
 from opsleuth.state.investigation import Window
 from opsleuth.state.outcome import Verdict
+from opsleuth.verification import assertions
+from opsleuth.verification.derivation import ungrounded
+from opsleuth.verification.figures import Facts, between, facts, record_text, squeeze
+from opsleuth.verification.grounding import Ground, holds_moment
+from opsleuth.verification.moments import Moment, within
+from opsleuth.verification.names import names, occurs
+from opsleuth.verification.quantities import When, Word, quantities, scan
 
 Part = Literal[
     "claim", "cause", "answer", "field", "recommendation", "propagation", "ruled_out", "verdict", "rival", "demand"

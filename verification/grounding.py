@@ -7,9 +7,9 @@ found may still be derived: see `derivation`.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from opsleuth.analysis.figures import Facts, between
-from opsleuth.analysis.moments import Moment, agrees
-from opsleuth.analysis.quantities import Quantity
+from opsleuth.verification.figures import Facts, between
+from opsleuth.verification.moments import Moment, agrees
+from opsleuth.verification.quantities import Quantity
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from opsleuth.analysis.figures import squeeze
-from opsleuth.analysis.lexicon import words
-from opsleuth.analysis.names import mentions, occurs
 from opsleuth.state.canonical import canonical
 from opsleuth.state.conclusion import Conclusion, Recommendation
 from opsleuth.state.investigation import Demand
+from opsleuth.verification.figures import squeeze
+from opsleuth.verification.lexicon import words
+from opsleuth.verification.names import mentions, occurs
 
 _WORDS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from opsleuth.analysis.checklist import demands
-from opsleuth.analysis.claims import Basis, EffectView, EvidenceView, Problem
-from opsleuth.analysis.conclusions import NOTHING_LEFT, check_conclusion, sentences, strip_unsupported
-from opsleuth.analysis.confidence import confidence, grade, with_confidence
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.conclusion import Conclusion
 from opsleuth.state.investigation import Demand, Hypothesis, Window
 from opsleuth.state.outcome import Verdict
+from opsleuth.verification.checklist import demands
+from opsleuth.verification.claims import Basis, EffectView, EvidenceView, Problem
+from opsleuth.verification.conclusions import NOTHING_LEFT, check_conclusion, sentences, strip_unsupported
+from opsleuth.verification.confidence import confidence, grade, with_confidence
 
 WINDOW = Window(
     start=datetime(2026, 11, 29, 13, 40, tzinfo=UTC), end=datetime(2026, 11, 29, 14, 20, tzinfo=UTC)

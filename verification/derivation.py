@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, islice
 
-from opsleuth.analysis.figures import Facts, Figure, Instant
-from opsleuth.analysis.grounding import Ground, fits, found
-from opsleuth.analysis.moments import placed
-from opsleuth.analysis.quantities import Quantity
+from opsleuth.verification.figures import Facts, Figure, Instant
+from opsleuth.verification.grounding import Ground, fits, found
+from opsleuth.verification.moments import placed
+from opsleuth.verification.quantities import Quantity
 
 # The wider the choice, the less a fit says: the last resort, any figures of the evidence, is held tightest.
 CHANCE = 0.15

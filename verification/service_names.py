@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from opsleuth.analysis.names import mentions
+from opsleuth.verification.names import mentions
 
 
 class Mentioned(NamedTuple):

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from opsleuth.analysis.claims import EvidenceView
-from opsleuth.analysis.unseen import Seen, unfounded, unseen_in_call, unseen_in_text
 from opsleuth.state.calls import CallRequest, ResultStatus
 from opsleuth.state.decision import HypothesisChange
 from opsleuth.state.investigation import Window
+from opsleuth.verification.claims import EvidenceView
+from opsleuth.verification.unseen import Seen, unfounded, unseen_in_call, unseen_in_text
 
 WINDOW = Window(
     start=datetime(2026, 11, 29, 13, 40, tzinfo=UTC), end=datetime(2026, 11, 29, 14, 20, tzinfo=UTC)

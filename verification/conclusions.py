@@ -5,9 +5,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from opsleuth.analysis.assertions import says_sole
-from opsleuth.analysis.checklist import demand_problems, unfenced
-from opsleuth.analysis.claims import (
+from opsleuth.state.conclusion import Cause, Claim, Conclusion, Recommendation, RuledOut
+from opsleuth.state.investigation import Demand, Hypothesis
+from opsleuth.state.outcome import Verdict
+from opsleuth.verification.assertions import says_sole
+from opsleuth.verification.checklist import demand_problems, unfenced
+from opsleuth.verification.claims import (
     Basis,
     EvidenceView,
     Part,
@@ -16,10 +19,7 @@ from opsleuth.analysis.claims import (
     claim_problems,
     text_problems,
 )
-from opsleuth.analysis.names import occurs
-from opsleuth.state.conclusion import Cause, Claim, Conclusion, Recommendation, RuledOut
-from opsleuth.state.investigation import Demand, Hypothesis
-from opsleuth.state.outcome import Verdict
+from opsleuth.verification.names import occurs
 
 NOTHING_LEFT = "No part of the drafted answer is supported by the evidence of this run."
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.analysis.question import ZonelessTime, window_of
-from opsleuth.analysis.service_names import Mentioned, mentioned_services
 from opsleuth.state.clock import stamp
+from opsleuth.verification.question import ZonelessTime, window_of
+from opsleuth.verification.service_names import Mentioned, mentioned_services
 
 NOW = datetime(2026, 11, 29, 14, 30, tzinfo=UTC)
 HALF_HOUR_QUESTION = "排查订单接口最近半个小时突然变慢的原因，并给出处理建议"

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.analysis.claims import EvidenceView, check_claim
-from opsleuth.analysis.derivation import derived, ungrounded
-from opsleuth.analysis.figures import facts
-from opsleuth.analysis.grounding import Ground, found
-from opsleuth.analysis.quantities import quantities
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.conclusion import Claim
 from opsleuth.state.investigation import Window
+from opsleuth.verification.claims import EvidenceView, check_claim
+from opsleuth.verification.derivation import derived, ungrounded
+from opsleuth.verification.figures import facts
+from opsleuth.verification.grounding import Ground, found
+from opsleuth.verification.quantities import quantities
 
 START = datetime(2026, 11, 29, 13, 40, tzinfo=UTC)
 WINDOW = Window(start=START, end=START + timedelta(minutes=40))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.analysis.claims import EffectView, EvidenceView, check_claim
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.conclusion import Claim
 from opsleuth.state.investigation import Window
+from opsleuth.verification.claims import EffectView, EvidenceView, check_claim
 
 WINDOW = Window(
     start=datetime(2026, 11, 29, 13, 40, tzinfo=UTC), end=datetime(2026, 11, 29, 14, 20, tzinfo=UTC)

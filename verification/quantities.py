@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from opsleuth.analysis.moments import Moment, parse_moment
-from opsleuth.analysis.units import UNIT, Unit, lookup
+from opsleuth.verification.moments import Moment, parse_moment
+from opsleuth.verification.units import UNIT, Unit, lookup
 
 # At most 40 parts a word: what is read piece by piece (`12:12:12…`) is then still read in linear time.
 # Letters, digits and underscore of the scripts that put spaces between words; CJK text surrounds names unspaced.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.analysis.quantities import Quantity, When, quantities, scan
+from opsleuth.verification.quantities import Quantity, When, quantities, scan
 
 
 def read(text: str) -> list[tuple[float, str]]:

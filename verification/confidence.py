@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from opsleuth.analysis.claims import DERIVED, EffectView, EvidenceView
 from opsleuth.state.conclusion import Cause, Claim, Conclusion, Confidence
 from opsleuth.state.investigation import Hypothesis
+from opsleuth.verification.claims import DERIVED, EffectView, EvidenceView
 
 
 def grade(*, signals: int, pieces: int, against: int, tested: bool) -> Confidence:

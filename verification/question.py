@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
 from typing import NamedTuple
 
-from opsleuth.analysis.moments import DAY, Moment
-from opsleuth.analysis.quantities import When, scan
 from opsleuth.state.clock import stamp
 from opsleuth.state.investigation import Window
+from opsleuth.verification.moments import DAY, Moment
+from opsleuth.verification.quantities import When, scan
 
 # A single moment ("failed at 14:03Z") stands for what happened around it, in seconds on either side.
 AROUND = 1800.0
