@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from opsleuth import __version__
-from opsleuth.console.commands import branching
+from opsleuth.console.commands import branching, keeping
 from opsleuth.console.options import Group, given
 from opsleuth.state.outcome import ExitCode, Status
 
@@ -99,10 +99,17 @@ def list_runs(status: str | None, since: str | None, limit: int, *, tree: bool) 
     return reading.runs(given(), status=status, since=since, limit=limit, tree=tree)
 
 
-@cli.command(help=f"How a run stands, what it found and what it did last.\n\n{RUN}")
-@click.argument("run_id", metavar="RUN")
+@cli.command(
+    help=f"How a run stands, what it found and what it did last; at a checkpoint, the state there.\n\n{RUN}"
+)
+@click.argument("run_id", metavar="RUN[@C]")
 @click.option("--full", is_flag=True, help="All lines of the run's course.")
-def show(run_id: str, *, full: bool) -> int:
+@click.option("--snapshot", is_flag=True, help="What the model was shown there, and what it said.")
+def show(run_id: str, *, full: bool, snapshot: bool) -> int:
+    if snapshot or "@" in run_id:
+        from opsleuth.console import looking
+
+        return looking.show_point(given(), run_id, snapshot=snapshot)
     from opsleuth.console import reading
 
     return reading.show(given(), run_id, full=full)
@@ -172,7 +179,7 @@ def report(run_id: str, form: str | None, output: Path | None, *, full: bool) ->
     return reading.report(given(), run_id, form=form, output=output, full=full)
 
 
-for command in branching.COMMANDS:
+for command in (*branching.COMMANDS, *keeping.COMMANDS):
     cli.add_command(command)
 
 
@@ -452,6 +459,10 @@ def model_server(rule: str, script: Path | None, faults: tuple[str, ...], port: 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with one of the documented codes."""
     _open_streams()
+    if asked := os.environ.get(keeping.COMPLETE):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(cli, {}, "opsleuth", keeping.COMPLETE, asked))
     sys.exit(_guarded(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from opsleuth.checkpoints.observations import Observations
     from opsleuth.checkpoints.results import Results
     from opsleuth.checkpoints.snapshots import Snapshots
+    from opsleuth.checkpoints.transfer import Transfer
 
 # ruff: noqa: PLC0415 - `list` and `log` open the store too: their start pays for no table that they do not read
 
@@ -77,6 +78,12 @@ class Store:
         from opsleuth.checkpoints.approvals import Approvals
 
         return Approvals(self._backing)
+
+    @cached_property
+    def transfer(self) -> "Transfer":
+        from opsleuth.checkpoints.transfer import Transfer
+
+        return Transfer(self._backing, self.runs)
 
     @cached_property
     def history(self) -> "History":

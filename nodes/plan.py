@@ -4,6 +4,7 @@ from opsleuth.models.planner import Decided, Malformed, ModelRefused, ModelUnava
 from opsleuth.nodes import decide
 from opsleuth.nodes.charge import charged
 from opsleuth.nodes.deps import Deps, Step
+from opsleuth.nodes.halt import with_notes
 from opsleuth.nodes.marks import marks
 from opsleuth.nodes.progress import STALLED, stalled_notice
 from opsleuth.state.base import to_json
@@ -19,7 +20,8 @@ async def plan(state: Investigation, deps: Deps) -> Step:
     """One turn's decision. A limit is checked before the planner is asked; a bad decision is told to it."""
     if limit := state.budget.exceeded(deps.active_seconds(state)):
         return _stop(state, limit, f"the {limit.value.replace('_', ' ')} was reached")
-    state = state.changed(budget=state.budget.plus(turns=1), review=None)
+    notes = [asked for asked in deps.store.control.pending(deps.run) if asked.kind == "note"]
+    state = with_notes(state.changed(budget=state.budget.plus(turns=1), review=None), [n.text for n in notes])
     view = PlannerView(
         state=state,
         observations=deps.observed.upto(state.observations),
@@ -39,9 +41,12 @@ async def plan(state: Investigation, deps: Deps) -> Step:
     if decided.instead:
         deps.trace.emit("warning", code="degraded", message=decided.instead, hint="from this turn on")
     try:
-        return _take(decided, state, deps, took())
+        step = _take(decided, state, deps, took())
     except Malformed as error:
         return _malformed(state, deps, str(error))
+    if notes:
+        deps.store.control.clear(deps.run, "note", upto=notes[-1].id)
+    return step
 
 
 def _take(decided: Decided, before: Investigation, deps: Deps, ms: int) -> Step:

@@ -1,0 +1,93 @@
+"""What is kept and for how long: `note`, `prune`, `export`, `import`."""
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.store import Store
+from opsleuth.console import events
+from opsleuth.console.options import Options
+from opsleuth.console.reading import note as said
+from opsleuth.console.reading import screen_of
+from opsleuth.graph.deciding import operator
+from opsleuth.state.clock import SystemClock
+from opsleuth.state.errors import UsageError
+
+_CLOCK = SystemClock()
+
+
+def note(options: Options, run_id: str, text: str) -> int:
+    """`note`: told to the planner at its next turn. Raises UsageError for a run that has concluded."""
+    words = (sys.stdin.read() if text == "-" else text).strip()
+    if not words:
+        raise UsageError("the note is empty")
+    with _opened(options) as store:
+        run = store.runs.find(run_id)
+        if not run.resumable:
+            raise UsageError(f"{run.id} has ended ({run.stop_reason}): fork it to go on with a note")
+        with store.transaction():
+            store.control.set(run.id, "note", words)
+            store.events.append(run.id, "note.added", {"text": words, "by": operator("command").name})
+    said(f"noted: the planner of {run.id} is told at its next turn")
+    return 0
+
+
+def prune(options: Options, older_than: timedelta, *, dry_run: bool) -> int:
+    """`prune`: whole runs by age; one that a kept fork reads from stays."""
+    with _opened(options) as store:
+        found = store.prune.candidates(_CLOCK.now() - older_than)
+        dropped = 0
+        if not dry_run:
+            for run in found:
+                store.prune.remove(run)
+            dropped = store.prune.reclaim()
+    if options.json:
+        events.write_json(sys.stdout, {"runs": list(found), "dry_run": dry_run, "bodies": dropped})
+        return 0
+    screen = screen_of(options)
+    for run in found:
+        screen.line(run)
+    said(f"{len(found)} runs {'would be' if dry_run else 'were'} removed")
+    return 0
+
+
+def export(options: Options, run_id: str, output: Path, *, with_evidence: bool) -> int:
+    """`export`: one run as one file."""
+    with Store.open(options.database, _CLOCK, Redactor(), read_only=True) as store:
+        run = store.runs.find(run_id)
+        part = output.with_name(f".{output.name}.part")
+        try:
+            taken = store.transfer.write(run.id, part, with_evidence=with_evidence)
+            part.replace(output)
+        except OSError as error:
+            raise UsageError(f"{output} cannot be written: {error.strerror}") from None
+        finally:
+            part.unlink(missing_ok=True)
+    _told(options, taken.runs, taken.rows, f"exported to {output}")
+    return 0
+
+
+def take_in(options: Options, source: Path) -> int:
+    """`import`: the runs of such a file join this database."""
+    from opsleuth.checkpoints.saver import open_saver
+
+    with _opened(options) as store:
+        with open_saver(store.path):
+            """The saver's tables are made."""
+        taken = store.transfer.read(source)
+    _told(options, taken.runs, taken.rows, f"imported from {source}")
+    return 0
+
+
+def _told(options: Options, runs: tuple[str, ...], rows: int, what: str) -> None:
+    if options.json:
+        events.write_json(sys.stdout, {"runs": list(runs), "rows": rows})
+        return
+    screen_of(options).line(runs[0])
+    more = f" with {len(runs) - 1} it was forked from" if len(runs) > 1 else ""
+    said(f"{runs[0]}{more}, {rows} rows, {what}")
+
+
+def _opened(options: Options) -> Store:
+    return Store.open(options.database, _CLOCK, Redactor())
