@@ -26,11 +26,16 @@ def note(options: Options, run_id: str, text: str) -> int:
         run = store.runs.find(run_id)
         if not run.resumable:
             raise UsageError(f"{run.id} has ended ({run.stop_reason}): fork it to go on with a note")
-        with store.transaction():
-            store.control.set(run.id, "note", words)
-            store.events.append(run.id, "note.added", {"text": words, "by": operator("command").name})
+        tell(store, run.id, words)
     said(f"noted: the planner of {run.id} is told at its next turn")
     return 0
+
+
+def tell(store: Store, run: str, text: str) -> None:
+    """Leave a note for the planner of a run, and say so in its trace."""
+    with store.transaction():
+        store.control.set(run, "note", text)
+        store.events.append(run, "note.added", {"text": text, "by": operator("command").name})
 
 
 def prune(options: Options, older_than: timedelta, *, dry_run: bool) -> int:

@@ -50,7 +50,7 @@ def _call(question: Approval) -> Iterable[Field]:
     document = question.document
     yield "tool", f"{document.get('tool')}   risk {str(document.get('risk')).upper()}"
     yield "target", str(document.get("target") or "none")
-    yield from _arguments(document.get("arguments") or {})
+    yield from _arguments(document.get("arguments") or {}, document.get("before"))
     yield "why", str(document.get("purpose") or "no reason given")
     yield "check now", str(document.get("precheck") or "this tool has no check beforehand")
     after = (
@@ -84,9 +84,16 @@ def _effect(question: Approval) -> Iterable[Field]:
     yield "hash", hashed(question.digest)
 
 
-def _arguments(arguments: Mapping[str, Any]) -> Iterable[Field]:
+def _arguments(arguments: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Iterable[Field]:
+    """Each on its own; under one that was edited what it was."""
     for name, value in arguments.items():
-        yield f"  {name}", value if isinstance(value, str) else canonical(value)
+        yield f"  {name}", _plain(value)
+        if before is not None and before.get(name) != value:
+            yield "    was", _plain(before[name]) if name in before else "not given"
+
+
+def _plain(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    return value if isinstance(value, str) else canonical(value)
 
 
 def one_line(question: Approval) -> Sequence[str]:

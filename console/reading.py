@@ -1,5 +1,6 @@
 """The commands that read what is stored: they open the database read-only, show, and change nothing."""
 
+import io
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -244,6 +245,18 @@ def evidence(options: Options, run_id: str, evidence_id: str, *, form: Literal["
     else:
         screen.lines(tables.evidence(row, record, screen))
     return 0
+
+
+def evidence_lines(store: Store, run: str, name: str, width: int = 100) -> list[str]:
+    """A piece of evidence as lines, or the list of all of them for an empty name. Raises NotFound."""
+    stream = io.StringIO()
+    screen = Screen(stream, width=width)
+    if name:
+        row = store.evidence.get(run, name)
+        screen.lines(tables.evidence(row, store.evidence.record(run, row.id), screen))
+    else:
+        screen.lines(tables.evidence_list(store.evidence.list(run), screen))
+    return stream.getvalue().splitlines()
 
 
 def report(options: Options, run_id: str, *, form: str | None, output: Path | None, full: bool) -> int:

@@ -23,7 +23,9 @@ from opsleuth.state.outcome import ExitCode, Status, StopReason
 from opsleuth.state.run_id import new_run_id
 
 if TYPE_CHECKING:
+    from opsleuth.checkpoints.store import Store
     from opsleuth.console.terminal import Terminal
+    from opsleuth.graph.drive import Hold
     from opsleuth.graph.outcome import Outcome
     from opsleuth.graph.session import Runner
 
@@ -158,7 +160,8 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
     )
     try:
         with Store.open(options.database, _CLOCK, Redactor()) as store, live:
-            runner = Runner(store, live, _CLOCK, parts(options, store.redactor), asker=_asker(options, live))
+            asker, hold = _at_terminal(options, live, store)
+            runner = Runner(store, live, _CLOCK, parts(options, store.redactor), asker=asker, hold=hold)
             outcome = asyncio.run(work(runner))
     except KeyboardInterrupt:
         if not live.broken:
@@ -169,12 +172,18 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
     return _end(outcome, options)
 
 
-def _asker(options: Options, live: Live) -> "Terminal | None":
-    """Who can be asked: whoever watches this process at its terminal."""
+def _at_terminal(options: Options, live: Live, store: "Store") -> "tuple[Terminal | None, Hold | None]":
+    """Who can be asked, and after a Ctrl-C what to do: whoever watches this process at its terminal."""
+    from opsleuth.console.holding import Holding
+    from opsleuth.console.keeping import tell
+    from opsleuth.console.reading import evidence_lines
     from opsleuth.console.terminal import Terminal, at_hand
 
-    watched = sys.stderr.isatty() and not (options.json or options.no_input)
-    return Terminal(still=live.still) if watched and at_hand() else None
+    if not sys.stderr.isatty() or options.json or options.no_input or not at_hand():
+        return None, None
+    terminal = Terminal(still=live.still, evidence=lambda run, name: evidence_lines(store, run, name))
+    holding = Holding(still=live.still, tell=lambda run, text: tell(store, run, text))
+    return terminal, lambda run, calls: "quit" if live.broken else holding(run, calls)
 
 
 def _end(outcome: "Outcome", options: Options) -> int:

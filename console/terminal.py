@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from opsleuth.checkpoints.approvals import Approval
+from opsleuth.checkpoints.errors import StoreError
 from opsleuth.console.questions import panel
 from opsleuth.graph.deciding import Reply, changed
 from opsleuth.state.calls import Risk
@@ -28,8 +29,10 @@ TWICE_SECONDS = 2.0
 _POLL = 0.25
 _END_OF_INPUT = "\x04"
 
-CALL_KEYS = "[y] run once   [e] edit arguments   [n] deny with reason   [v] view again   [p] later"
-EFFECT_KEYS = "[h] it happened   [a] it did not happen   [v] view again   [p] later"
+CALL_KEYS = (
+    "[y] run once   [e] edit arguments   [n] deny with reason   [v] view again   [w] evidence   [p] later"
+)
+EFFECT_KEYS = "[h] it happened   [a] it did not happen   [v] view again   [w] evidence   [p] later"
 
 
 @dataclass(slots=True)
@@ -39,6 +42,8 @@ class Terminal:
     path: str = "/dev/tty"
     still: Callable[[], AbstractContextManager[None]] = nullcontext
     clock: Callable[[], float] = monotonic
+    evidence: Callable[[str, str], list[str]] = lambda _run, _name: ["no evidence is at hand"]
+    """The lines of a piece of evidence of a run, or of the list of all for an empty name."""
     _interrupted: float = field(default=float("-inf"), init=False)
 
     def __call__(self, question: Approval, current: Callable[[], Approval]) -> Reply | None:
@@ -46,7 +51,7 @@ class Terminal:
 
         Raises KeyboardInterrupt for a second Ctrl-C within two seconds.
         """
-        with self.still(), self._open() as keys:
+        with self.still(), opened(self.path, self.clock) as keys:
             self._draw(keys, question)
             while current().status == "pending":
                 if keys.interrupted:
@@ -66,6 +71,10 @@ class Terminal:
         if key == "v":
             self._draw(keys, question)
             return None
+        if key == "w":
+            self._show_evidence(keys, question)
+            self._draw(keys, question)
+            return None
         answers = _CALL if question.about == "call" else _EFFECT
         answer = answers.get(key)
         if answer is None:
@@ -73,6 +82,15 @@ class Terminal:
             keys.deaf()
             return None
         return answer(keys, question)
+
+    def _show_evidence(self, keys: "Keys", question: Approval) -> None:
+        height = max(os.get_terminal_size(keys.descriptor).lines - 2, 5)
+        keys.pages(self.evidence(question.run, ""), height)
+        if name := keys.line("Which one (such as E7; Enter goes back): "):
+            try:
+                keys.pages(self.evidence(question.run, name.upper()), height)
+            except StoreError as error:
+                keys.say(str(error))
 
     def _draw(self, keys: "Keys", question: Approval) -> None:
         size = os.get_terminal_size(keys.descriptor)
@@ -89,19 +107,21 @@ class Terminal:
         self._draw(keys, question)
         keys.say("Nothing is approved or denied. Ctrl-C once more quits; it stays pending.")
 
-    @contextmanager
-    def _open(self) -> "Iterator[Keys]":
-        descriptor = os.open(self.path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        keys = Keys(descriptor, self.clock)
-        settings = termios.tcgetattr(descriptor)
-        before = signal.signal(signal.SIGINT, keys.on_interrupt)
-        try:
-            tty.setcbreak(descriptor, termios.TCSANOW)
-            yield keys
-        finally:
-            termios.tcsetattr(descriptor, termios.TCSANOW, settings)
-            signal.signal(signal.SIGINT, before)
-            os.close(descriptor)
+
+@contextmanager
+def opened(path: str = "/dev/tty", clock: Callable[[], float] = monotonic) -> "Iterator[Keys]":
+    """The controlling terminal, key by key; as it was before afterwards."""
+    descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    keys = Keys(descriptor, clock)
+    settings = termios.tcgetattr(descriptor)
+    before = signal.signal(signal.SIGINT, keys.on_interrupt)
+    try:
+        tty.setcbreak(descriptor, termios.TCSANOW)
+        yield keys
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, settings)
+        signal.signal(signal.SIGINT, before)
+        os.close(descriptor)
 
 
 class Keys:

@@ -3,15 +3,18 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from langgraph.errors import GraphDrained
 from langgraph.types import StateSnapshot
 
+from opsleuth.graph import by_hand
 from opsleuth.graph.build import Graph, NodeFailure
 from opsleuth.nodes.deps import Deps
+from opsleuth.state.calls import Risk
+from opsleuth.state.investigation import Investigation
 from opsleuth.state.outcome import ExitCode, Status, StopReason
 
 POLL_SECONDS = 0.5
@@ -39,40 +42,84 @@ class Pace(Protocol):
     async def __call__(self, snapshot: StateSnapshot, deps: Deps, *, moved: bool) -> bool: ...
 
 
-async def drive(graph: Graph, given: Any, config: Any, deps: Deps, pace: Pace | None = None) -> Ended:  # noqa: ANN401 - the framework's own types
+Hold = Callable[[str, Sequence[str]], Literal["continue", "retry", "quit"]]
+"""Asked after a Ctrl-C, with the run and the tools whose calls were stopped: leave them out, make them again, quit."""
+
+
+async def drive(
+    graph: Graph,
+    given: Any,  # noqa: ANN401 - the framework's own types
+    config: Any,  # noqa: ANN401 - as above
+    deps: Deps,
+    pace: Pace | None = None,
+    hold: Hold | None = None,
+) -> Ended:
     """Run to the end of the attempt. A cancellation goes on to verify, so that a report is left behind."""
-    caught: list[signal.Signals] = []
     watcher = asyncio.create_task(_watch(deps))
     try:
-        with _signals(deps, caught):
-            while True:
-                try:
-                    if pace is None:
-                        await graph.ainvoke(given, config, context=deps, durability="sync")
-                        return Ended()
-                    return await _paced(graph, given, config, deps, pace)
-                except GraphDrained:
-                    if caught or deps.halted() not in ("cancel", "terminate"):
+        while True:
+            caught: list[signal.Signals] = []
+            try:
+                with _signals(deps, caught):
+                    await _run(graph, given, config, deps, pace)
+                    return Ended()
+            except GraphDrained:
+                if caught:
+                    if not await _goes_on(graph, config, deps, caught, hold):
                         return _stopped(caught)
-                    given = None
-                    deps.stopping.go_on()
-                except NodeFailure as failure:
-                    return Ended(Status.FAILED, StopReason.INTERNAL_ERROR, str(failure))
+                elif deps.halted() not in ("cancel", "terminate"):
+                    return _stopped(caught)
+                given = None
+                deps.stopping.go_on()
+            except Left:
+                return Ended(Status.PAUSED, detail="left between two nodes")
+            except NodeFailure as failure:
+                return Ended(Status.FAILED, StopReason.INTERNAL_ERROR, str(failure))
     finally:
         watcher.cancel()
 
 
-async def _paced(graph: Graph, given: Any, config: Any, deps: Deps, pace: Pace) -> Ended:  # noqa: ANN401 - as above
-    """One node at a time, until the graph ends or waits, or the pace says stop."""
+async def _goes_on(
+    graph: Graph,
+    config: Any,  # noqa: ANN401 - the framework's own type
+    deps: Deps,
+    caught: list[signal.Signals],
+    hold: Hold | None,
+) -> bool:
+    """Ask whoever pressed Ctrl-C what shall become of the calls that were stopped; True to go on."""
+    if hold is None or caught[0] is not signal.SIGINT:
+        return False
+    snapshot = await graph.aget_state(config)
+    if not snapshot.values or snapshot.interrupts:
+        return False
+    state = Investigation.model_validate(snapshot.values)
+    stopped = by_hand.missing(state, deps.store, deps.run) if snapshot.next == ("act",) else []
+    reads = [call for call in stopped if call.risk is Risk.READ]
+    wish = hold(deps.run, [call.tool for call in reads])
+    if wish == "continue":
+        for call in reads:
+            by_hand.skip(deps.store, deps.run, call, "stopped with Ctrl-C")
+    return wish != "quit"
+
+
+class Left(Exception):
+    """The pace said stop."""
+
+
+async def _run(graph: Graph, given: Any, config: Any, deps: Deps, pace: Pace | None) -> None:  # noqa: ANN401 - as above
+    """Until the graph ends or waits; with a pace one node at a time. Raises Left where that says stop."""
+    if pace is None:
+        await graph.ainvoke(given, config, context=deps, durability="sync")
+        return
     snapshot = await graph.aget_state(config)
     moved = False
     while True:
         if snapshot.next and not await pace(snapshot, deps, moved=moved):
-            return Ended(Status.PAUSED, detail="left between two nodes")
+            raise Left
         await graph.ainvoke(given, config, context=deps, durability="sync", interrupt_after="*")
         snapshot = await graph.aget_state(config)
         if not snapshot.next or snapshot.interrupts:
-            return Ended()
+            return
         given, moved = None, True
 
 

@@ -78,6 +78,9 @@ def _about_call(call: Mapping[str, Any], deps: Deps) -> Question:
             "can_be_probed": spec.probe is not None,
             "origin": spec.origin,
         }
+    asked = [a for a in deps.store.approvals.list(deps.run) if a.subject == call["id"]]
+    if asked and asked[-1].digest != call["digest"]:
+        document["before"] = asked[-1].document.get("arguments")
     if call["repeat_of"]:
         same = deps.store.effects.lookup(deps.run, call["tool"], call["arguments"], call["target"])
         document["earlier"] = _facts(same) if same else None

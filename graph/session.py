@@ -21,7 +21,7 @@ from opsleuth.checkpoints.saver import open_saver
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph import build, deciding, questions
 from opsleuth.graph.deciding import Asker
-from opsleuth.graph.drive import Ended, Pace, drive
+from opsleuth.graph.drive import Ended, Hold, Pace, drive
 from opsleuth.graph.outcome import LAST_EVENT, Outcome, outcome_of
 from opsleuth.graph.people import Answering, answered, fault
 from opsleuth.graph.prepare import Settings, StartRequest, first_state
@@ -58,7 +58,7 @@ class Runner:
     """Starts and resumes runs in one store.
 
     `on_event` hears every event as it is stored. `asker` puts questions to a person at this process's terminal;
-    without one they stay pending.
+    without one they stay pending. `pace` decides between two nodes, `hold` after a Ctrl-C, whether the run goes on.
     """
 
     store: Store
@@ -67,6 +67,7 @@ class Runner:
     parts: Parts = field(default_factory=Parts)
     pace: Pace | None = None
     asker: Asker | None = None
+    hold: Hold | None = None
 
     async def start(self, request: StartRequest) -> Outcome:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
@@ -208,7 +209,7 @@ class Runner:
                 given = answered(await graph.aget_state(config), given, deps, self.asker)
                 if given is None:
                     break
-            ended = await drive(graph, given, config, deps, self.pace)
+            ended = await drive(graph, given, config, deps, self.pace, self.hold)
             if not (await graph.aget_state(config)).interrupts:
                 break
             given = Answering({})

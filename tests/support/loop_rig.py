@@ -49,6 +49,7 @@ class Look(Arguments):
 class Change(Arguments):
     thing: str
     behave: Literal["ok", "kill_once"] = "ok"
+    command: str | None = None
 
 
 class World:
