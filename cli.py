@@ -313,6 +313,14 @@ def retry(run_id: str) -> int:
 
 
 @cli.command()
+def trust() -> int:
+    """Trust this project's .opsleuth/config.toml as it is now: its sources may be reached."""
+    from opsleuth.console import sourcing
+
+    return sourcing.trust_project(given())
+
+
+@cli.command()
 @click.option("--format", "form", type=click.Choice(["ascii", "mermaid"]), default="ascii", show_default=True)
 def graph(form: str) -> int:
     """Draw the loop of an investigation."""

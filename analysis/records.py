@@ -184,7 +184,10 @@ class AlertFacts:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Everything that a detector may look at. A list that is None is a source that is not available."""
+    """Everything that a detector may look at. A list that is None is a source that is not available.
+
+    `asked` are the requests behind the rows, as they were sent: for whoever repeats them, not for detectors.
+    """
 
     alert: AlertFacts
     window: Span
@@ -202,6 +205,7 @@ class Recording:
     events: Sequence[PlatformEvent] | None = None
     objects: Sequence[ObjectState] | None = None
     statements: Sequence[StatementLoad] | None = None
+    asked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,7 @@ class Options:
     fallback: str | None = None
     record: Path | None = None
     replay: Path | None = None
+    environment: str | None = None
 
     @property
     def database(self) -> Path:
@@ -141,6 +142,7 @@ _GLOBAL = (
     _option("--max-time", type=Duration(), help="Active time that a run may take, such as 15m."),
     _option("--read-only", is_flag=True, help="Offer the planner no tool that changes anything."),
     _option("--policy", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Rules of what may run, on top of the machine's and your own."),
+    _option("--environment", metavar="NAME", help="Environment of the configuration whose sources are used."),
     _option("--planner", type=click.Choice(["auto", "offline", "model"]), help="Who decides (default: auto)."),
     _option("--profile", metavar="NAME", help="Profile of the configuration file to take the model from."),
     _option("--model", metavar="NAME", help="Model to ask; its server is OPSLEUTH_BASE_URL or the profile's."),

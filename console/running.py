@@ -28,14 +28,11 @@ if TYPE_CHECKING:
     from opsleuth.graph.drive import Hold
     from opsleuth.graph.outcome import Outcome
     from opsleuth.graph.session import Runner
+    from opsleuth.tools.sources.config import Configured
 
 _CLOCK = SystemClock()
 MOST_CHOICES = 9
 """Runs that `resume` offers where none is named."""
-NO_SOURCE = (
-    "no source is configured, so there is nothing to look at. Give a recorded incident with --case DIR, "
-    "or try the built-in one: opsleuth demo"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +53,30 @@ def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
         raise click.BadParameter(
             "the window ends before it begins: give an earlier time", param_hint="--since"
         )
-    if asked.case is None:
-        raise ConfigError(NO_SOURCE)
     told = _alert(alert)
-    run_id = _announce(options, asked.question or f"case {asked.case.name}")
-    return _start(run_id, asked, options, alert=told, since=since, until=until)
+    if asked.case is not None:
+        run_id = _announce(options, asked.question or f"case {asked.case.name}")
+        return _start(run_id, asked, options, _named(options), alert=told, since=since, until=until)
+    found = _configured(options)
+    run_id = _announce(options, asked.question or str((told or {}).get("text", "")))
+    return _start(run_id, asked, options, found, alert=told, since=since, until=until)
+
+
+def _configured(options: Options) -> "Configured":
+    """The configured sources. Raises ConfigError with nothing to look at."""
+    from opsleuth.console.sourcing import NO_SOURCE, sources
+
+    found = sources(options)
+    if not found.sources:
+        raise ConfigError(NO_SOURCE)
+    return found
+
+
+def _named(options: Options) -> "Configured":
+    """What people call the services; a case is its own source."""
+    from opsleuth.console.sourcing import names
+
+    return names(options)
 
 
 def demo(options: Options) -> int:
@@ -76,6 +92,7 @@ def _start(
     run_id: str,
     asked: Asked,
     options: Options,
+    found: "Configured | None" = None,
     *,
     alert: Mapping[str, Any] | None = None,
     since: datetime | None = None,
@@ -98,6 +115,9 @@ def _start(
             read_only=options.read_only,
             policy=str(options.policy.resolve()) if options.policy else None,
             model=wanted(options),
+            environment=found.environment if found else None,
+            sources=found.sources if found else {},
+            aliases=found.aliases if found else {},
         ),
     )
     return attempt(options, lambda runner: runner.start(request))

@@ -15,6 +15,9 @@ from opsleuth.state.investigation import Alert, Demand, Investigation, Window
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.sources.case import CaseFolder
 from opsleuth.tools.sources.incident import NotACase
+from opsleuth.tools.sources.opening import open_live
+from opsleuth.tools.sources.secrets import Vault
+from opsleuth.tools.sources.targets import apart, spoken_names
 from opsleuth.verification.checklist import demands
 from opsleuth.verification.question import ZonelessTime, window_of
 from opsleuth.verification.service_names import mentioned_services
@@ -22,11 +25,6 @@ from opsleuth.verification.service_names import mentioned_services
 BEFORE_ALERT = timedelta(minutes=30)
 AFTER_ALERT = timedelta(minutes=5)
 """Without a window of its own, an alert is looked at from half an hour before it to a little after."""
-
-NO_SOURCE = (
-    "no source is configured, so there is nothing to look at. "
-    "Give a recorded incident with --case DIR, or try the built-in one: opsleuth demo"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,9 @@ class Settings:
     case: str | None = None
     planner: str = "auto"
     read_only: bool = False
+    environment: str | None = None
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Configured sources by name, without secrets; a case stands alone."""
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     model: Mapping[str, Any] | None = None
     platform: Mapping[str, Any] | None = None
@@ -78,12 +79,16 @@ class Opened:
 
     sources: Sources
     case: CaseFolder | None = None
+    vault: Vault = field(default_factory=Vault)
 
 
 def open_sources(settings: Settings) -> Opened:
-    """Raises ConfigError without any source, and for a folder that is no case."""
+    """The case alone, or the configured sources. Raises ConfigError without any, and for a folder that is no case."""
     if settings.case is None:
-        raise ConfigError(NO_SOURCE)
+        if not settings.sources:
+            raise ConfigError("this run has neither a case nor a configured source: start one that has")
+        vault = Vault()
+        return Opened(Sources(apart(open_live(settings.sources, vault))), vault=vault)
     try:
         case = CaseFolder.open(settings.case)
     except NotACase as error:
@@ -100,7 +105,7 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
         raise ConfigError(
             "nothing was asked: give a question, an alert (--alert FILE) or a case (--case DIR)"
         )
-    known = {name: aliases_of(name, request.settings) for name in opened.sources.services}
+    known = _known(opened.sources, request.settings)
     alert, unresolved = _placed(question, alert, known)
     try:
         return Investigation(
@@ -116,6 +121,18 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
         raise UsageError("; ".join(e["msg"] for e in error.errors(include_input=False))) from None
 
 
+def _known(sources: Sources, settings: Settings) -> Mapping[str, tuple[str, ...]]:
+    """Every service that the sources or the configuration name, with what people call it."""
+    plain = spoken_names(sources.services, sources.by_name.values())
+    configured = (
+        set() if settings.case else settings.aliases.keys() - {n for names in plain.values() for n in names}
+    )
+    known = {name: aliases_of(name, settings) for name in sources.services | configured}
+    for name, names in plain.items():
+        known[name] += tuple(word for n in names for word in (n, *aliases_of(n, settings)))
+    return known
+
+
 def aliases_of(service: str, settings: Settings) -> tuple[str, ...]:
     """What people call a service besides its name, as configured."""
     return tuple(settings.aliases.get(service, ()))
@@ -129,7 +146,7 @@ def _placed(
     The second value says in words what stayed open.
     """
     if alert is not None and alert.service:
-        return alert, ""
+        return _under_own_name(alert, alert.service, known)
     found = mentioned_services(f"{question}\n{alert.text if alert else ''}", known)
     if found.outcome == "matched" and len(found.services) == 1:
         service = found.services[0]
@@ -142,6 +159,17 @@ def _placed(
         near = f" (near: {', '.join(found.services[:5])})" if found.services else ""
         return alert, f"which service is meant: the question names none that the sources know{near}"
     return alert, f"which service is meant: it may be {', '.join(found.services[:5])}"
+
+
+def _under_own_name(alert: Alert, called: str, known: Mapping[str, tuple[str, ...]]) -> tuple[Alert, str]:
+    """The alert with its service's own name, where it came with an alias; what may be several stays open."""
+    meant = sorted(service for service, aliases in known.items() if called in aliases)
+    if called in known or not meant:
+        return alert, ""
+    if len(meant) == 1:
+        return Alert.model_validate(to_json(alert) | {"service": meant[0]}), ""
+    open_alert = Alert.model_validate(to_json(alert) | {"service": None})
+    return open_alert, f"which service is meant: {called} may be {', '.join(meant[:5])}"
 
 
 def _window(request: StartRequest, opened: Opened, alert: Alert | None, now: datetime) -> Window:

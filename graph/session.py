@@ -36,7 +36,10 @@ from opsleuth.state.clock import Clock, SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Investigation
 from opsleuth.state.outcome import FINISHED, Status, StopReason
+from opsleuth.tools.sources.opening import discover
 
+DISCOVERY_SECONDS = 2.0
+"""So long may sources take to tell the names of their services before the first decision."""
 MOST_STEPS = 100_000
 """The framework's own guard against endless loops; ours are the limits in the state."""
 
@@ -73,6 +76,7 @@ class Runner:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
         opened = self.parts.sources(request.settings)
         self.parts.policy(request.settings)  # a broken policy file stops the start
+        await discover(opened.sources.by_name.values(), DISCOVERY_SECONDS)
         state = to_json(first_state(request, opened, self.clock))
         chosen = deciders_of(self.parts, request.settings, self.store)
         row = self.store.runs.create(

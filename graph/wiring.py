@@ -83,7 +83,9 @@ def deps_for(
 ) -> Deps:
     """The surroundings of one attempt. `step` counts the run's node steps so far."""
     settings = Settings.of(row.settings)
-    sources = parts.sources(settings).sources
+    opened = parts.sources(settings)
+    opened.vault.listen(store.redactor.learn)
+    sources = opened.sources
     toolbox = toolbox_of(parts, settings, sources)
     observed = Observed(store, row.id, toolbox.capability_of)
 

@@ -26,6 +26,7 @@ from opsleuth.tools.spec import (
     ToolError,
     ToolResult,
     ToolSpec,
+    Trail,
     Transient,
 )
 
@@ -88,7 +89,8 @@ class Executor:
         deadline = _Deadline(self.clock, None if seconds_left is None else began + seconds_left)
         try:
             tries, outcome = await self._guarded(call, context, deadline, part)
-            return self._result(call, _as_effect(call, outcome), tries, _ms(self.clock, began))
+            outcome = _with_trail(_as_effect(call, outcome), context.trail)
+            return self._result(call, outcome, tries, _ms(self.clock, began))
         except asyncio.CancelledError:
             lost = _Outcome(ResultStatus.CANCELED, "canceled before it had ended", foreseen=False)
         except Exception as error:  # noqa: BLE001 - the border: nothing that a tool does may end the run
@@ -142,6 +144,8 @@ class Executor:
         own = spec.timeout or self.limits.call_seconds
         # A change may be given more time than a look: cutting it short leaves it unknown.
         seconds = min(left, own if spec.risk is not Risk.READ else min(own, self.limits.call_seconds))
+        context.trail.asked.clear()
+        context.trail.missed.clear()
         task = asyncio.ensure_future(spec.run(arguments, context))
         try:
             await asyncio.wait({task}, timeout=seconds)
@@ -232,6 +236,25 @@ def _as_effect(call: Call, outcome: _Outcome) -> _Outcome:
         return outcome
     text = f"it is not known whether the change was made: {outcome.text}"
     return outcome._replace(status=ResultStatus.UNKNOWN, text=text)
+
+
+def _with_trail(outcome: _Outcome, trail: Trail) -> _Outcome:
+    """The result with the requests behind it; where a source was missed, nothing found is no word on what is there."""
+    result = outcome.result
+    if result is None or not (trail.asked or trail.missed):
+        return outcome
+    query = "\n".join(filter(None, [result.query, *dict.fromkeys(trail.asked)]))
+    if not trail.missed:
+        return outcome._replace(result=replace(result, query=query))
+    absent = result.status is ResultStatus.NONE_MATCHED
+    changed = replace(
+        result,
+        query=query,
+        record={**result.record, "not_read": dict(trail.missed)},
+        headline=f"{result.headline} (not read: {', '.join(trail.missed)})",
+        status=ResultStatus.NOT_RECORDED if absent else result.status,
+    )
+    return outcome._replace(result=changed, status=changed.status)
 
 
 def _ms(clock: Clock, began: float) -> int:

@@ -25,8 +25,8 @@ from opsleuth.tools.reading import (
     within,
     without_empty,
 )
-from opsleuth.tools.sources.base import LogScanner
-from opsleuth.tools.spec import ToolContext, ToolResult, ToolSpec
+from opsleuth.tools.sources.base import LogScanner, Source
+from opsleuth.tools.spec import ToolContext, ToolError, ToolResult, ToolSpec
 
 WIDEST_LINE = 400
 # A search that has not ended by then says how far it came: better than a call that is cut and says nothing.
@@ -102,14 +102,33 @@ async def logs_search(arguments: LogsSearch, context: ToolContext) -> ToolResult
 
 async def _lines(context: ToolContext, arguments: LogsSearch, span: Span | None) -> Iterator[LogLine]:
     """All lines of all sources; those that can stream are not held in memory."""
-    streams: list[Iterable[LogLine]] = []
-    for source in context.sources.serving("logs"):
-        if isinstance(source, LogScanner):
-            streams.append(source.scan_logs(baseline=arguments.baseline, span=span))
-        else:
-            recording = await source.read(["logs"], window_span(context))
-            streams.append((recording.logs_baseline if arguments.baseline else recording.logs) or ())
-    return (line for stream in streams for line in stream)
+    sources = context.sources.serving("logs")
+    streams = [await _stream(source, context, arguments, span) for source in sources]
+    return (
+        line
+        for source, stream in zip(sources, streams, strict=True)
+        for line in _kept_going(source, stream, context)
+    )
+
+
+async def _stream(
+    source: Source, context: ToolContext, arguments: LogsSearch, span: Span | None
+) -> Iterable[LogLine]:
+    if isinstance(source, LogScanner):
+        return source.scan_logs(baseline=arguments.baseline, span=span)
+    recording = await source.read(["logs"], span or window_span(context))
+    context.trail.asked += recording.asked
+    return (recording.logs_baseline if arguments.baseline else recording.logs) or ()
+
+
+def _kept_going(source: Source, lines: Iterable[LogLine], context: ToolContext) -> Iterator[LogLine]:
+    """The lines; where others can still be searched, a source that fails on the way is noted and left."""
+    try:
+        yield from lines
+    except ToolError as error:
+        if len(context.sources.serving("logs")) == 1:
+            raise
+        context.trail.missed[f"{source.name} (logs)"] = str(error)
 
 
 class _Pass:

@@ -11,10 +11,10 @@ from opsleuth.analysis.records import Finding, Recording, Span
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.arguments import zulu
 from opsleuth.tools.nearest import nearest
-from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources.base import Capability, Source
 from opsleuth.tools.sources.incident import alert_facts
 from opsleuth.tools.sources.memory import FIELDS, ROWS
-from opsleuth.tools.spec import InvalidArguments, ToolContext, ToolResult
+from opsleuth.tools.spec import InvalidArguments, ToolContext, ToolError, ToolResult
 
 EVERYTHING: tuple[Capability, ...] = tuple(FIELDS)
 
@@ -24,13 +24,37 @@ def window_span(context: ToolContext) -> Span:
     return Span(context.window.start.timestamp(), context.window.end.timestamp())
 
 
-async def read(context: ToolContext, *capabilities: Capability, span: Span | None = None) -> Recording:
-    """The rows of all sources that serve the capabilities, as one recording with the run's own alert and window."""
+async def read(
+    context: ToolContext, *capabilities: Capability, span: Span | None = None, lenient: bool = False
+) -> Recording:
+    """The rows of all sources that serve the capabilities, as one recording with the run's own alert and window.
+
+    What a source fails to tell is noted in the context's trail, and the rest is used; but where no source of the
+    first capability answers (`lenient`: none of any), its error is raised. Raises ToolError, TimeoutError.
+    """
     window = span or window_span(context)
-    sources = {s.name: s for c in capabilities for s in context.sources.serving(c)}
-    parts = [await source.read(capabilities, window) for source in sources.values()]
-    rows: dict[str, Any] = {field: _joined([getattr(part, field) for part in parts]) for field in ROWS}
+    wanted = [(source, c) for c in dict.fromkeys(capabilities) for source in context.sources.serving(c)]
+    parts = await asyncio.gather(*(_part(source, c, window) for source, c in wanted))
+    failed = [(c, part) for (_, c), part in zip(wanted, parts, strict=True) if isinstance(part, Exception)]
+    found = [(c, part) for (_, c), part in zip(wanted, parts, strict=True) if isinstance(part, Recording)]
+    needed = set(capabilities if lenient else capabilities[:1])
+    if not any(c in needed for c, _ in found):
+        for error in (error for c, error in failed if c in needed):
+            raise error
+    for (source, c), part in zip(wanted, parts, strict=True):
+        if isinstance(part, Exception):
+            context.trail.missed[f"{source.name} ({c})"] = str(part)
+    recordings = [part for _, part in found]
+    context.trail.asked += [line for part in recordings for line in part.asked]
+    rows: dict[str, Any] = {field: _joined([getattr(part, field) for part in recordings]) for field in ROWS}
     return Recording(alert=alert_facts(context.subject), window=window, **rows)
+
+
+async def _part(source: Source, capability: Capability, window: Span) -> Recording | ToolError | TimeoutError:
+    try:
+        return await source.read([capability], window)
+    except (ToolError, TimeoutError) as error:
+        return error
 
 
 def _joined(lists: Iterable[Sequence[Any] | None]) -> Sequence[Any] | None:
@@ -63,7 +87,7 @@ async def require_service(context: ToolContext, service: str | None, seen: Itera
     for source in context.sources.by_name.values():
         known |= source.services
     if service not in known:
-        known |= service_names(await read(context, *EVERYTHING))
+        known |= service_names(await read(context, *EVERYTHING, lenient=True))
     if service not in known:
         near = nearest(service, known, 5)
         hint = f"nearest: {', '.join(near)}" if near else "topology and metrics_list show which there are"

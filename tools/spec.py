@@ -85,13 +85,22 @@ class EvidenceBody:
     record: Mapping[str, Any]
 
 
+@dataclass(slots=True)
+class Trail:
+    """What happened behind one call: the requests `asked` of backends, and the sources that were `missed`, with why."""
+
+    asked: list[str] = field(default_factory=list)
+    missed: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may use besides its arguments.
 
     `evidence` returns the stored body of an evidence id of this run, or None. `folder` is the run's own
     folder (drafts go there). `subject` is the alert, if the run has one. An effect also gets the key under
-    which its target may tell repeats apart, its check what the ledger holds of the effect (`result`).
+    which its target may tell repeats apart, its check what the ledger holds of the effect (`result`). `trail` is
+    filled as sources are read.
     """
 
     window: Window
@@ -102,6 +111,7 @@ class ToolContext:
     folder: str | None = None
     idempotency_key: str | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
+    trail: Trail = field(default_factory=Trail)
 
 
 @dataclass(frozen=True, slots=True)

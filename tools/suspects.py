@@ -31,7 +31,7 @@ class RankSuspects(Arguments):
 
 
 async def rank_suspects(arguments: RankSuspects, context: ToolContext) -> ToolResult:
-    recording = await read(context, *EVERYTHING)
+    recording = await read(context, *EVERYTHING, lenient=True)
     rows = sum(len(getattr(recording, field) or ()) for field in ROWS)
     if rows == 0:
         return not_recorded(context, "metrics", "no source of this run holds any rows")

@@ -107,6 +107,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.console.stepping",
         "opsleuth.console.stopping",
         "opsleuth.console.terminal",
+        "opsleuth.console.sourcing",
         "opsleuth.evals",
         "opsleuth.graph",
         "opsleuth.graph.drawing",

@@ -109,7 +109,9 @@ class CaseFolder:
     def recording(self, capabilities: Iterable[Capability] = ALL, window: Span | None = None) -> Recording:
         """All recorded rows of the capabilities, also those before the window: what came before may bear on it."""
         wanted = frozenset(capabilities)
-        tables = {t.field: self._table(t) for t in TABLES if t.capability in wanted and t.name in self._files}
+        tables: dict[str, Any] = {
+            t.field: self._table(t) for t in TABLES if t.capability in wanted and t.name in self._files
+        }
         return Recording(alert=self.incident.alert_facts, window=window or self.incident.span, **tables)
 
     def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:

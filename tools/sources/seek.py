@@ -6,6 +6,7 @@ this one is, is probed first; one that is not is read from its start.
 
 import json
 import os
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -20,19 +21,24 @@ _PATIENCE = 20
 _BLOCK = 65_536
 
 
-def start_of(path: Path, time: float) -> int | None:
+TimeOf = Callable[[bytes], float | None]
+
+
+def start_of(path: Path, time: float, time_of: TimeOf | None = None) -> int | None:
     """A byte offset before every line from `time` on, or None if the log is not in order of time.
 
-    The line at the offset may be cut: skip it unless the offset is 0.
+    The line at the offset may be cut: skip it unless the offset is 0. `time_of` tells the time of a raw line
+    (default: of a JSON object of a case).
     """
+    read = time_of or _time_of
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        if not _ordered(file, size):
+        if not _ordered(file, size, read):
             return None
         low, high = 0, size
         while high - low > _BLOCK:
             middle = (low + high) // 2
-            seen = _time_at(file, middle)
+            seen = _time_at(file, middle, read)
             if seen is not None and seen < time - SLACK:
                 low = middle
             else:
@@ -40,19 +46,19 @@ def start_of(path: Path, time: float) -> int | None:
         return low
 
 
-def _ordered(file: BinaryIO, size: int) -> bool:
-    probes = (_time_at(file, size * place // _PROBES) for place in range(_PROBES))
+def _ordered(file: BinaryIO, size: int, read: TimeOf) -> bool:
+    probes = (_time_at(file, size * place // _PROBES, read) for place in range(_PROBES))
     times = [time for time in probes if time is not None]
     return len(times) > _PROBES // 2 and all(b >= a - SLACK for a, b in pairwise(times))
 
 
-def _time_at(file: BinaryIO, offset: int) -> float | None:
+def _time_at(file: BinaryIO, offset: int, read: TimeOf) -> float | None:
     """The time of the first line that begins after `offset` and has a time of its own."""
     file.seek(offset)
     if offset:
         file.readline()
     for _ in range(_PATIENCE):
-        time = _time_of(file.readline())
+        time = read(file.readline())
         if time is not None:
             return time
     return None

@@ -1,0 +1,201 @@
+"""Real servers for tests: each is started once per session on a free loopback port, and ended with it.
+
+Where a server is not installed a test is skipped, and says so; with CI=true it fails instead.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import psycopg
+import pytest
+
+_READY_SECONDS = 30.0
+
+
+def need(*programs: str) -> Sequence[str]:
+    """The paths of these programs. Skips the test where one is missing; in CI the test fails."""
+    found = [shutil.which(program) or _in_postgres(program) for program in programs]
+    if missing := [name for name, path in zip(programs, found, strict=True) if path is None]:
+        lacking(f"{', '.join(missing)} not installed: .ci/servers installs what the tests need")
+    return [path for path in found if path]
+
+
+def lacking(why: str) -> NoReturn:
+    if os.environ.get("CI") == "true":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def _in_postgres(program: str) -> str | None:
+    newest = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
+    return str(newest[-1]) if newest else None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(
+    argv: Sequence[str], folder: Path, ready: Callable[[], bool], user: str | None = None
+) -> Iterator[None]:
+    """The program while the block runs, from the moment it is ready; its output is in `output.log`."""
+    with (folder / "output.log").open("ab") as log:
+        process = subprocess.Popen(
+            argv,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            cwd=folder,
+            user=user,
+            start_new_session=True,
+        )
+    try:
+        _wait(process, ready, folder / "output.log")
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait(process: "subprocess.Popen[bytes]", ready: Callable[[], bool], log: Path) -> None:
+    until = time.monotonic() + _READY_SECONDS
+    pause = 0.01
+    while not ready():
+        if process.poll() is not None or time.monotonic() > until:
+            raise RuntimeError(
+                f"{process.args!r} did not become ready: {log.read_text(errors='replace')[-2000:]}"
+            )
+        time.sleep(pause)  # a server of its own process offers no event to wait for
+        pause = min(pause * 1.5, 0.2)
+
+
+def answers(url: str) -> Callable[[], bool]:
+    def ready() -> bool:
+        try:
+            with urllib.request.urlopen(url, timeout=1) as answer:  # noqa: S310 - our own server on loopback
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    return ready
+
+
+@contextmanager
+def prometheus(folder: Path, openmetrics: str, *, web_config: str | None = None) -> Iterator[str]:
+    """A Prometheus that holds these samples, however old; its address."""
+    server, tool = need("prometheus", "promtool")
+    (folder / "samples.txt").write_text(openmetrics)
+    subprocess.run(
+        [tool, "tsdb", "create-blocks-from", "openmetrics", "samples.txt", "data"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    (folder / "prometheus.yml").write_text("global: {}\n")
+    port = free_port()
+    argv = [
+        server,
+        "--config.file=prometheus.yml",
+        "--storage.tsdb.path=data",
+        "--storage.tsdb.retention.time=100y",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    if web_config is not None:
+        (folder / "web.yml").write_text(web_config)
+        argv.append("--web.config.file=web.yml")
+    with running(argv, folder, _listens(port) if web_config else answers(f"http://127.0.0.1:{port}/-/ready")):
+        yield f"http://127.0.0.1:{port}"
+
+
+def _listens(port: int) -> Callable[[], bool]:
+    def ready() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    return ready
+
+
+@contextmanager
+def postgres(folder: Path) -> Iterator[str]:
+    """An empty PostgreSQL with pg_stat_statements; a connection string of its superuser without a password."""
+    initdb, server = need("initdb", "postgres")
+    user = _not_root(folder)
+    data = folder / "pg"
+    subprocess.run(
+        [initdb, "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"],
+        check=True, capture_output=True, user=user, cwd=folder,
+    )  # fmt: skip
+    port = free_port()
+    argv = [server, "-D", str(data), "-p", str(port), "-k", str(folder), "-c", "listen_addresses=127.0.0.1"]
+    for setting in ("shared_preload_libraries=pg_stat_statements", "fsync=off", "track_io_timing=on"):
+        argv += ["-c", setting]
+    dsn = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+    with running(argv, folder, _accepts(dsn), user):
+        yield dsn
+
+
+def _accepts(dsn: str) -> Callable[[], bool]:
+    def ready() -> bool:
+        try:
+            psycopg.connect(dsn).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    return ready
+
+
+def _not_root(folder: Path) -> str | None:
+    """PostgreSQL refuses to run as root: then the folder and the server belong to somebody else."""
+    if os.geteuid() != 0:
+        return None
+    name = next((n for n in ("postgres", "nobody") if _exists(n)), None)
+    if name is None:
+        lacking("there is no user postgres or nobody to run PostgreSQL as")
+    shutil.chown(folder, name)
+    for parent in folder.parents:
+        if parent.is_relative_to("/tmp") and parent != Path("/tmp"):  # noqa: S108 - where pytest puts its folders
+            parent.chmod(parent.stat().st_mode | 0o011)
+    return name
+
+
+def _exists(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
+
+
+def journal_entry(fields: Iterable[tuple[str, str]]) -> str:
+    """One entry in the journal's export format; values of several lines are not for tests."""
+    return "".join(f"{name}={value}\n" for name, value in fields) + "\n"
+
+
+def journal(folder: Path, export: str) -> Path:
+    """A journal file made from text in the export format."""
+    remote = shutil.which("systemd-journal-remote") or "/lib/systemd/systemd-journal-remote"
+    if not Path(remote).exists():
+        lacking("systemd-journal-remote not installed: .ci/servers installs what the tests need")
+    need("journalctl")
+    path = folder / "recorded.journal"
+    subprocess.run(
+        [remote, "-o", str(path), "-"], input=export.encode(), check=True, capture_output=True, timeout=60
+    )
+    return path

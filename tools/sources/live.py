@@ -1,0 +1,151 @@
+"""What all live sources share: each stretch of time is fetched once, a source that is down is left alone for a while.
+
+A live source says what it can serve and fetches one capability at a time; this is the rest.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from opsleuth.analysis.records import AlertFacts, Recording, Span
+from opsleuth.state.clock import Clock
+from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources.secrets import Vault
+from opsleuth.tools.sources.settings import Common
+from opsleuth.tools.spec import ToolError, Unavailable
+
+# One read call of a run has ten seconds; what this source cannot tell by then must not cost the others' answer.
+FETCH_SECONDS = 8.5
+# What has passed is read once; the last minutes may still fill up.
+_SETTLED = 120.0
+_FRESH_SECONDS = 15.0
+# A source that did not answer is not asked again for so long: every tool would wait for it anew.
+_REST_SECONDS = 20.0
+_MOST_KEPT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Rows by field of the recording; `asked` are the requests behind them, `notes` what was wrong with them."""
+
+    rows: Mapping[str, Sequence[Any]]
+    asked: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that `doctor` looked at: how it is, and what to do where it is not well."""
+
+    what: str
+    state: Literal["ok", "warning", "failed"]
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a source is given besides its settings."""
+
+    vault: Vault
+    clock: Clock
+
+
+@dataclass(slots=True)
+class _Kept:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    fetched: Fetched | None = None
+    at: float = 0.0
+
+
+_Key = tuple[Capability, float, float]
+
+
+class LiveSource(ABC):
+    """Base of the live sources. Subclasses give `capabilities`, `fetch` and `check`."""
+
+    capabilities: frozenset[Capability]
+
+    def __init__(self, name: str, settings: Common, surroundings: Surroundings) -> None:
+        self.name = name
+        self.target = settings.target
+        self.clock = surroundings.clock
+        self.vault = surroundings.vault
+        self.sampling: str | None = None
+        self._services = settings.services
+        self._seen: set[str] = set(settings.services.values())
+        self._notes: dict[str, None] = {}
+        self._kept: dict[_Key, _Kept] = {}
+        self._down: tuple[float, str] | None = None
+
+    @property
+    def services(self) -> frozenset[str]:
+        """The names that were met so far."""
+        return frozenset(self._seen)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}: {note}" for note in self._notes)
+
+    @abstractmethod
+    async def fetch(self, capability: Capability, window: Span) -> Fetched:
+        """The rows of one capability that may bear on `window`. Raises ToolError."""
+
+    @abstractmethod
+    async def check(self) -> Sequence[Check]:
+        """What works and what does not, for `doctor`. Raises ToolError where nothing does."""
+
+    async def discover(self) -> None:  # noqa: B027 - most sources have nothing to learn
+        """Learn the names of services, if that takes one short request. Raises ToolError."""
+
+    def named(self, name: str) -> str:
+        """The service that this source calls `name`."""
+        service = self._services.get(name, name)
+        self._seen.add(service)
+        return service
+
+    async def read(self, capabilities: Iterable[Capability], window: Span) -> Recording:
+        """Raises ToolError; TimeoutError where the source did not answer in time."""
+        parts = [await self._once(c, window) for c in capabilities if c in self.capabilities]
+        rows: dict[str, Any] = {name: found for part in parts for name, found in part.rows.items()}
+        asked = tuple(line for part in parts for line in part.asked)
+        return Recording(alert=AlertFacts(text=""), window=window, asked=asked, **rows)
+
+    async def _once(self, capability: Capability, window: Span) -> Fetched:
+        kept = self._place((capability, window.start, window.end))
+        async with kept.lock:
+            now = self.clock.monotonic()
+            settled = window.end < self.clock.now().timestamp() - _SETTLED
+            if kept.fetched is None or not (settled or now - kept.at < _FRESH_SECONDS):
+                kept.fetched, kept.at = await self._asked(capability, window), now
+                self._notes |= dict.fromkeys(kept.fetched.notes)
+            return kept.fetched
+
+    def _place(self, key: _Key) -> _Kept:
+        if key not in self._kept and len(self._kept) >= _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return self._kept.setdefault(key, _Kept())
+
+    async def _asked(self, capability: Capability, window: Span) -> Fetched:
+        now = self.clock.monotonic()
+        if self._down and now - self._down[0] < _REST_SECONDS:
+            raise Unavailable(f"{self.name} is left alone for {_REST_SECONDS:g} s: {self._down[1]}")
+        try:
+            async with asyncio.timeout(FETCH_SECONDS):
+                fetched = await self.fetch(capability, window)
+        except TimeoutError as error:
+            text = str(error) or f"{self.name} gave no answer within {FETCH_SECONDS:g} s"
+            self._down = (self.clock.monotonic(), text)
+            raise TimeoutError(text) from None
+        except Unavailable as error:
+            self._down = (now, str(error))
+            raise
+        self._down = None
+        return fetched
+
+
+def refused(what: str, error: ToolError, remedy: str = "") -> Check:
+    """A check that failed with this error."""
+    return Check(what, "failed", str(error), remedy)

@@ -1,0 +1,58 @@
+"""From settings to sources: each kind's code is loaded when a source of that kind is opened."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+from pydantic import ValidationError
+
+from opsleuth.state.clock import Clock, SystemClock
+from opsleuth.state.configfile import problems
+from opsleuth.state.errors import ConfigError
+from opsleuth.tools.sources.base import Source
+from opsleuth.tools.sources.config import SETTINGS
+from opsleuth.tools.sources.live import LiveSource, Surroundings
+from opsleuth.tools.sources.secrets import Vault
+from opsleuth.tools.spec import ToolError
+
+KINDS: Mapping[str, tuple[str, str]] = {
+    "prometheus": ("opsleuth.tools.sources.prometheus", "PrometheusSource"),
+    "postgres": ("opsleuth.tools.sources.postgres", "PostgresSource"),
+    "git": ("opsleuth.tools.sources.git", "GitSource"),
+    "journal": ("opsleuth.tools.sources.journal", "JournalSource"),
+    "declared": ("opsleuth.tools.sources.declared", "DeclaredSource"),
+    "logfiles": ("opsleuth.tools.sources.logfiles", "LogFilesSource"),
+}
+
+
+def open_live(
+    configured: Mapping[str, Mapping[str, Any]], vault: Vault, clock: Clock | None = None
+) -> list[LiveSource]:
+    """The sources by their settings as stored with a run; nothing is sent yet. Raises ConfigError."""
+    surroundings = Surroundings(vault, clock or SystemClock())
+    return [_open(name, stored, surroundings) for name, stored in configured.items()]
+
+
+def _open(name: str, stored: Mapping[str, Any], surroundings: Surroundings) -> LiveSource:
+    try:
+        settings = SETTINGS.validate_python(stored)
+    except ValidationError as error:
+        raise ConfigError(f"source {name} cannot be used: {problems(error)}") from None
+    module, kind = KINDS[settings.kind]
+    source: LiveSource = getattr(import_module(module), kind)(name, settings, surroundings)
+    return source
+
+
+async def discover(sources: Iterable[Source], seconds: float) -> None:
+    """Let the sources learn the names of services, side by side; those that take longer or fail are not waited for."""
+    live = [source for s in sources if isinstance(source := getattr(s, "source", s), LiveSource)]
+    await asyncio.gather(*(_learn(source, seconds) for source in live))
+
+
+async def _learn(source: LiveSource, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await source.discover()
+    except (ToolError, TimeoutError):
+        return  # the first call that needs the source says so

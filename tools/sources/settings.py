@@ -1,0 +1,207 @@
+"""What a source may be told in the configuration: one strict model for each kind, and nothing of its code.
+
+```toml
+environment = "prod"                              # used unless --environment names another
+
+[environments.prod.sources.metrics]
+kind = "prometheus"
+url = "https://prometheus.example.com"
+token = { env = "PROMETHEUS_TOKEN" }
+
+[environments.prod.sources.orders-db]
+kind = "postgres"
+dsn = "host=db.example.com dbname=orders user=opsleuth"
+password = { file = "~/.secrets/orders-db" }
+
+[services."orders-api"]
+aliases = ["订单接口"]
+calls = ["orders-db", "payments"]
+```
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from opsleuth.state.base import Frozen, Name, Sentence
+from opsleuth.tools.sources.secrets import Secret
+
+Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@?#]+$", max_length=2_000)]
+Target = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,60}$")]
+Seconds = Annotated[float, Field(gt=0, le=60)]
+Bytes = Annotated[int, Field(ge=10_000, le=500_000_000)]
+
+
+class Common(Frozen):
+    """`target` names the cluster, host or region that the source speaks of; sources of different targets are never mixed.
+
+    `services` maps a name that this source uses to the service's own name.
+    """
+
+    target: Target | None = None
+    services: dict[Name, Name] = Field(default_factory=dict)
+
+
+class Http(Common):
+    """Whatever speaks HTTP. `timeout` in seconds of one request; `max_bytes` of one answer, after unpacking.
+
+    `headers` are plain; one that is a secret (`{ env = … }`) stands in `secret_headers`.
+    """
+
+    url: Url
+    token: Secret | None = None
+    user: Name | None = None
+    password: Secret | None = None
+    headers: dict[Name, Sentence] = Field(default_factory=dict)
+    secret_headers: dict[Name, Secret] = Field(default_factory=dict)
+    ca_file: Name | None = None
+    client_cert: Name | None = None
+    client_key: Name | None = None
+    proxy: Sentence | None = None
+    timeout: Seconds = 8.0
+    max_bytes: Bytes = 50_000_000
+
+    @model_validator(mode="after")
+    def _complete(self) -> "Http":
+        if (self.user is None) is not (self.password is None):
+            raise ValueError("user and password belong together")
+        if self.token is not None and self.user is not None:
+            raise ValueError("give a token or a user with a password, not both")
+        if self.client_key is not None and self.client_cert is None:
+            raise ValueError("client_key needs client_cert")
+        return self
+
+
+class MetricQuery(Frozen):
+    """One metric by its own query; the result's labels say of which service (`service_labels`), unless it is given."""
+
+    metric: Name
+    query: Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
+    unit: Annotated[str, StringConstraints(max_length=40)] = ""
+    service: Name | None = None
+
+
+class Prometheus(Http):
+    """Prometheus, or what speaks its API (VictoriaMetrics, Thanos, Mimir).
+
+    Without `queries` the metrics that carry a service label are found by themselves: counters as rates,
+    histograms as quantiles. The first of `service_labels` that a series has names its service. `match` narrows
+    what is looked at. `before` is how much of the time before the window is read too. `step` in seconds is the least.
+    """
+
+    kind: Literal["prometheus"] = "prometheus"
+    queries: Annotated[tuple[MetricQuery, ...], Field(max_length=500)] = ()
+    service_labels: Annotated[tuple[Name, ...], Field(min_length=1, max_length=20)] = (
+        "service",
+        "service_name",
+        "app",
+        "app_kubernetes_io_name",
+        "job",
+    )
+    instance_label: Name | None = None
+    match: Annotated[str, StringConstraints(max_length=1_000)] = ""
+    units: dict[Name, Annotated[str, StringConstraints(max_length=40)]] = Field(default_factory=dict)
+    step: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
+    max_metrics: Annotated[int, Field(ge=1, le=5_000)] = 250
+    max_series: Annotated[int, Field(ge=1, le=50_000)] = 5_000
+
+
+class Postgres(Common):
+    """A PostgreSQL database. `name` is what the service is called (default: the source's name).
+
+    `history` is a SELECT of your own over stored snapshots, between the named times `%(start)s` and `%(end)s`,
+    with the columns captured_at, statement, calls and total_ms or mean_ms, and calls_per_sec, rows, waits where
+    it has them. `sample` in seconds is how long live statements are watched.
+    """
+
+    kind: Literal["postgres"] = "postgres"
+    dsn: Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+    password: Secret | None = None
+    name: Name | None = None
+    history: Annotated[str, StringConstraints(max_length=4_000)] | None = None
+    sample: Annotated[float, Field(ge=0.2, le=5)] = 2.0
+    connect_seconds: Annotated[int, Field(ge=1, le=30)] = 3
+    statement_seconds: Annotated[float, Field(ge=0.1, le=30)] = 4.0
+    max_statements: Annotated[int, Field(ge=1, le=5_000)] = 200
+    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
+
+    @model_validator(mode="after")
+    def _no_password(self) -> "Postgres":
+        if "password=" in self.dsn.replace(" ", "").lower() or _in_userinfo(self.dsn):
+            raise ValueError("the dsn holds a password: name its place with `password = { env = … }`")
+        return self
+
+
+def _in_userinfo(dsn: str) -> bool:
+    return "://" in dsn and "@" in dsn and ":" in dsn.partition("://")[2].rpartition("@")[0]
+
+
+class Git(Common):
+    """A repository as the history of changes.
+
+    A commit's trailers (`Service:`, `Kind:`, `Version:`) say what it changed. Without them: tags such as
+    `orders-api-v2.14.0` are deploys (`tag_pattern`, with the groups service and version), and so are commits whose
+    subject fits `deploy_pattern`. `paths` maps folders to services, `service` is that of the whole repository.
+    """
+
+    kind: Literal["git"] = "git"
+    path: Name
+    service: Name | None = None
+    paths: dict[Name, Name] = Field(default_factory=dict)
+    branch: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._/][A-Za-z0-9._/-]*$", max_length=300)] = (
+        "HEAD"
+    )
+    tag_pattern: Annotated[str, StringConstraints(max_length=500)] = (
+        r"^(?:(?P<service>[A-Za-z][\w.-]*?)[-/@_])?v?(?P<version>\d+(?:\.\d+)+\S*)$"
+    )
+    deploy_pattern: Annotated[str, StringConstraints(max_length=500)] = (
+        r"^(?:deploy|release)\b:? +(?P<service>[\w.-]+)[ @:]+v?(?P<version>\d\S*)"
+    )
+    before: Annotated[float, Field(ge=0, le=31_536_000)] = 7 * 86_400.0
+    diffs: bool = True
+
+
+class Journal(Common):
+    """The systemd journal: this machine's, or `files`, or a `folder` of recorded ones. `match` are journalctl's FIELD=VALUE."""
+
+    kind: Literal["journal"] = "journal"
+    files: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
+    folder: Name | None = None
+    match: Annotated[
+        tuple[Annotated[str, StringConstraints(pattern=r"^[A-Z_0-9]+=")], ...], Field(max_length=50)
+    ] = ()
+    service_fields: Annotated[tuple[Name, ...], Field(min_length=1, max_length=20)] = (
+        "CONTAINER_NAME",
+        "_SYSTEMD_UNIT",
+        "SYSLOG_IDENTIFIER",
+        "_COMM",
+    )  # fmt: skip
+    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
+    max_lines: Annotated[int, Field(ge=100, le=1_000_000)] = 200_000
+
+
+class LogFiles(Common):
+    """Log files by glob patterns, rotated and `.gz` too. `service` names that of all, else a line's own field or the file's name does.
+
+    `zone` is the UTC offset in hours of times that carry none.
+    """
+
+    kind: Literal["logfiles"] = "logfiles"
+    files: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
+    service: Name | None = None
+    zone: Annotated[float, Field(ge=-14, le=14)] = 0.0
+    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
+    max_lines: Annotated[int, Field(ge=100, le=1_000_000)] = 200_000
+
+
+class Declared(Common):
+    """What the configuration itself says of services: whom each calls."""
+
+    kind: Literal["declared"] = "declared"
+    calls: dict[Name, Annotated[tuple[Name, ...], Field(max_length=1_000)]]
+
+
+SourceSettings = Annotated[
+    Prometheus | Postgres | Git | Journal | LogFiles | Declared, Field(discriminator="kind")
+]  # fmt: skip

@@ -1,0 +1,99 @@
+"""Two clusters may hold a service of the same name. Sources of several targets are kept apart by name.
+
+Where all sources of a run speak of one target nothing changes. Where they speak of several, every name that a
+source delivers carries its target in front (`prod-eu:orders-api`), so no detector, tool or claim can mix them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from opsleuth.analysis.records import LogLine, ObjectState, Recording, Span
+from opsleuth.tools.sources.base import Capability, LogScanner, Source
+
+# The columns of any row that name a service, or something that belongs to one.
+_NAMES = ("service", "caller", "callee", "database", "pod", "host")
+
+
+def apart(sources: Sequence[Source]) -> list[Source]:
+    """The sources, each under its target if there are several."""
+    targets = {getattr(source, "target", None) for source in sources}
+    return list(sources) if len(targets) < 2 else [_under(source) for source in sources]
+
+
+def plain_name(service: str, targets: Iterable[str]) -> str:
+    """The name without the target in front of it."""
+    return next(
+        (service[len(t) + 1 :] for t in targets if t and service.startswith(f"{t}:")),
+        service,
+    )
+
+
+def _under(source: Source) -> Source:
+    target = getattr(source, "target", None)
+    if target is None:
+        return source
+    return _Scanning(source, target) if isinstance(source, LogScanner) else Targeted(source, target)
+
+
+class Targeted:
+    """A source whose names all carry its target in front."""
+
+    def __init__(self, source: Source, target: str) -> None:
+        self.source = source
+        self.target = target
+        self.name = f"{target}:{source.name}"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self.source.capabilities
+
+    @property
+    def services(self) -> frozenset[str]:
+        return frozenset(self._named(service) for service in self.source.services)
+
+    @property
+    def sampling(self) -> str | None:
+        return self.source.sampling
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(f"{self.target}: {warning}" for warning in self.source.warnings)
+
+    async def read(self, capabilities: Iterable[Capability], window: Span) -> Recording:
+        found = await self.source.read(capabilities, window)
+        lists = {f.name: getattr(found, f.name) for f in fields(found)}
+        renamed = {
+            name: [self._renamed(row) for row in rows]
+            for name, rows in lists.items()
+            if name != "asked" and isinstance(rows, Sequence)
+        }
+        return replace(found, **renamed)  # type: ignore[arg-type]
+
+    def _named(self, name: str) -> str:
+        return f"{self.target}:{name}"
+
+    def _renamed(self, row: Any) -> Any:  # noqa: ANN401 - any record of a recording
+        own = {column: self._named(value) for column in _NAMES if (value := getattr(row, column, None))}
+        if hasattr(row, "object"):
+            kind, slash, name = row.object.rpartition("/")
+            own["object"] = f"{kind}{slash}{self._named(name)}"
+        if isinstance(row, ObjectState):
+            own["name"] = self._named(row.name)
+        return replace(row, **own)
+
+
+class _Scanning(Targeted):
+    """The same for a source whose log lines can be looked through one by one."""
+
+    def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
+        assert isinstance(self.source, LogScanner)  # noqa: S101 - made for such a source only
+        for line in self.source.scan_logs(baseline=baseline, span=span):
+            yield self._renamed(line)
+
+
+def spoken_names(services: Iterable[str], sources: Iterable[Source]) -> Mapping[str, tuple[str, ...]]:
+    """Service to the plain name that people use for it, where its full name carries a target."""
+    targets = [target for source in sources if (target := getattr(source, "target", None))]
+    plain = {service: plain_name(service, targets) for service in services}
+    return {service: (name,) for service, name in plain.items() if name != service}
