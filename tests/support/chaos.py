@@ -21,8 +21,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -280,13 +281,17 @@ def run_all(
     seconds, commits = measured()
     writes = commits if writes is None else min(writes, commits)
     counts: Counter[str] = Counter(writes=writes, moments=moments)
-    with ThreadPoolExecutor(jobs) as pool:
-        for done in pool.map(lambda trial: run_trial(trial, seconds), plan(seed, moments, writes)):
+    # Processes, not threads: what is forked while another thread holds a lock waits for it for ever.
+    with ProcessPoolExecutor(jobs, mp_context=FORK) as pool:
+        for done in pool.map(partial(run_trial, seconds=seconds), plan(seed, moments, writes)):
+            counts["trials"] += 1
             counts["killed"] += done.killed
             counts["executed more than once"] += done.twice
             counts["lost without a word"] += done.lost
             counts["illegal states"] += bool(done.illegal)
             counts["asked a person what happened"] += done.asked
+            if counts["trials"] % 100 == 0:
+                sys.stderr.write(f"{counts['trials']} trials\n")
             if done.twice or done.lost or done.illegal:
                 say(f"seed {seed}: {done}")
     return counts
