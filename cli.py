@@ -54,11 +54,14 @@ def run(
 
 
 @cli.command()
-def demo() -> int:
+@click.option(
+    "--act", is_flag=True, help="Against a small system that runs: go on to the approval of the fix."
+)
+def demo(*, act: bool) -> int:
     """Investigate the built-in incident, offline: an orders API that became slow."""
     from opsleuth.console import running
 
-    return running.demo(given())
+    return running.demo(given(), act=act)
 
 
 @cli.command()

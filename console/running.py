@@ -79,13 +79,23 @@ def _named(options: Options) -> "Configured":
     return names(options)
 
 
-def demo(options: Options) -> int:
-    """`demo`: the built-in incident, written to the user's cache folder so that it can be resumed."""
+def demo(options: Options, *, act: bool = False) -> int:
+    """`demo`: the built-in incident, written to the user's cache folder so that it can be resumed.
+
+    With `act` it happens in a small system of its own, which can be changed: up to the approval of the fix.
+    """
     from opsleuth.scenarios.orders import QUESTION, write_case
 
     run_id = _announce(options, QUESTION)
-    case = write_case(folder("XDG_CACHE_HOME", ".cache") / "demo")
-    return _start(run_id, Asked(question=QUESTION, case=case), options)
+    cache = folder("XDG_CACHE_HOME", ".cache")
+    if not act:
+        return _start(run_id, Asked(question=QUESTION, case=write_case(cache / "demo")), options)
+    from opsleuth.scenarios.acting import begin
+
+    world = begin(cache / "act" / run_id)
+    note(f"a control plane of its own runs at {world.url} (for an hour)")
+    asked = Asked(question=QUESTION, case=world.case)
+    return _start(run_id, asked, options, platform={"url": world.url, "name": "shop"})
 
 
 def _start(
@@ -97,6 +107,7 @@ def _start(
     alert: Mapping[str, Any] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
+    platform: Mapping[str, Any] | None = None,
 ) -> int:
     from opsleuth.console.modeling import wanted
     from opsleuth.graph.prepare import Settings, StartRequest
@@ -118,6 +129,7 @@ def _start(
             environment=found.environment if found else None,
             sources=found.sources if found else {},
             aliases=found.aliases if found else {},
+            platform=platform,
         ),
     )
     return attempt(options, lambda runner: runner.start(request))

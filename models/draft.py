@@ -85,6 +85,17 @@ def _caused(suspects: Sequence[Suspect], number: int, ranking: Observation, view
     )
 
 
+def release_at_fault(view: PlannerView) -> str | None:
+    """The service whose release most likely set the incident off, or None."""
+    ranking = ranking_in(view)
+    if ranking is None or ranking.record["verdict"] != "cause_found" or not ranking.record["causes"]:
+        return None
+    suspects = suspects_in(view)
+    blamed = {str(s["service"]) for s in suspects[: ranking.record["causes"]]}
+    change = _trigger(suspects, blamed, ranking)
+    return str(change["service"]) if change is not None and change["kind"] == "deploy" else None
+
+
 def _trigger(suspects: Sequence[Suspect], blamed: set[str], ranking: Observation) -> Finding | None:
     """The change that most likely set it off: of a cause itself, or of who stands next to one on its way."""
     near = blamed.union(*(pair for pair in ranking.record["propagation"] if blamed & set(pair)))
@@ -154,7 +165,7 @@ def _advice(
     cases: Sequence[_Case], change: Finding | None, triggered: Sequence[Claim], view: PlannerView
 ) -> Iterable[Recommendation]:
     """First undo what set it off, then what helps with each kind of cause; each sentence once."""
-    if change is not None:
+    if change is not None and not evidence_of("service_rollback", view):
         yield _undo(change, triggered, view)
     said: set[str] = set()
     for case in cases[:2]:

@@ -12,6 +12,7 @@ from opsleuth.models.advice import WORDS
 from opsleuth.models.draft import Suspect, draft, evidence_of, ranking_in, suspects_in
 from opsleuth.models.lookup import Lookup, lookup, reply, search
 from opsleuth.models.planner import OFFLINE, Decided, PlannerView
+from opsleuth.models.undo import undo
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.decision import Decision, HypothesisChange, PlanChange
 from opsleuth.state.investigation import Hypothesis
@@ -52,6 +53,9 @@ class OfflinePlanner:
                         calls=tuple(calls[:8]),
                     )
                 )
+        if calls_to_undo := undo(view):
+            reason = "The release that set it off can be undone, if a person agrees."
+            return Decided(Decision(reason=reason, calls=tuple(calls_to_undo)))
         conclusion = draft(view)
         return Decided(
             Decision(

@@ -23,7 +23,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 from types import FrameType
 
 import click
@@ -51,10 +51,11 @@ def build(state: Path, port: int = 0) -> PlaneServer:
     type=click.Path(path_type=Path, dir_okay=False),
     help="The record to go on from.",
 )
+@click.option("--lifetime", type=float, help="Seconds after which it ends by itself.")
 @click.option(
     "--switch", "switches", multiple=True, help='One as JSON: {"operation": "refund", "mode": "drop"}.'
 )
-def main(port: int, state: Path, switches: tuple[str, ...]) -> None:
+def main(port: int, state: Path, lifetime: float | None, switches: tuple[str, ...]) -> None:
     """Serve until SIGTERM or SIGINT."""
     server = build(state, port)
     try:
@@ -68,6 +69,10 @@ def main(port: int, state: Path, switches: tuple[str, ...]) -> None:
         # shutdown() waits for the serving loop, which is this thread: it must be called from another.
         Thread(target=server.shutdown, daemon=True).start()
 
+    if lifetime is not None:
+        timer = Timer(lifetime, server.shutdown)
+        timer.daemon = True
+        timer.start()
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     sys.stdout.write(f"{server.server_port}\n")

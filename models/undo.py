@@ -1,0 +1,31 @@
+"""The offline investigator's one change: undo the release that set it off, where a platform offers that and a person agrees."""
+
+from collections.abc import Sequence
+
+from opsleuth.models.draft import evidence_of, release_at_fault
+from opsleuth.models.planner import PlannerView
+from opsleuth.state.calls import CallRequest
+
+STATE, ROLLBACK = "service_state", "service_rollback"
+
+
+def undo(view: PlannerView) -> Sequence[CallRequest]:
+    """First the look at the service, then the rollback to the version before; empty once it was asked for."""
+    offered = {spec.name for spec in view.tools}
+    service = release_at_fault(view)
+    asked = any(o.tool == ROLLBACK for o in view.observations)
+    if service is None or asked or not {STATE, ROLLBACK} <= offered:
+        return ()
+    seen = [o for o in view.observations if o.tool == STATE and o.arguments.get("service") == service]
+    if not seen:
+        return (_call(STATE, f"which version {service} runs, and which ran before", service=service),)
+    for known in reversed(evidence_of(STATE, view)):
+        versions, now = list(known.record["versions"]), known.record["version"]
+        if known in seen and (before := versions[: versions.index(now)]):
+            why = f"the release of {service} set it off: go back to {before[-1]}"
+            return (_call(ROLLBACK, why, service=service, version=before[-1]),)
+    return ()
+
+
+def _call(tool: str, purpose: str, **arguments: str) -> CallRequest:
+    return CallRequest(tool=tool, arguments=dict(arguments), purpose=purpose)
