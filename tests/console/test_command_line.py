@@ -114,6 +114,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.graph.edits",
         "opsleuth.graph.prepare",
         "opsleuth.graph.session",
+        "opsleuth.scenarios.acting",
         "opsleuth.scenarios.orders",
         "prompt_toolkit",
         "prompt_toolkit.completion",
