@@ -94,7 +94,7 @@ class Terminal:
 
     def _draw(self, keys: "Keys", question: Approval) -> None:
         size = os.get_terminal_size(keys.descriptor)
-        keys.pages(panel(question, max(size.columns, 60)), max(size.lines - 2, 5))
+        keys.pages(panel(question, max(size.columns or 80, 60)), max((size.lines or 24) - 2, 5))
         keys.say(_choices(question))
         keys.flush()
         keys.deaf()
