@@ -265,6 +265,21 @@ def _approval(data: Data) -> Entry:
     return Entry(detail=f"approval {data.get('id')}: {what}", result=risk, style="warn")
 
 
+def _used(data: Data) -> Entry:
+    what = data.get("reason") or f"{data.get('tool')} on {data.get('target') or 'nothing named'} begins"
+    return Entry(detail=f"{data.get('id')}: {what}", style="warn")
+
+
+def _checked(data: Data) -> Entry:
+    passed = bool(data.get("passed"))
+    word = "check passed" if passed else "CHECK FAILED"
+    return Entry(
+        subject=str(data.get("tool")),
+        detail=f"{word}: {data.get('seen', '')}",
+        style="good" if passed else "bad",
+    )
+
+
 def _message(data: Data) -> Entry:
     text = data.get("message") or data.get("text") or ""
     hint = f" ({data['hint']})" if data.get("hint") else ""
@@ -305,6 +320,10 @@ _ENTRIES: Mapping[str, Callable[[Data], Entry]] = {
     "model.completed": _model,
     "approval.requested": _approval,
     "approval.answered": _approval,
+    "approval.used": _used,
+    "approval.stale": _used,
+    "effect.started": _used,
+    "effect.checked": _checked,
     "limit.near": _message,
     "warning": _message,
     "error": _message,

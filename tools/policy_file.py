@@ -61,14 +61,27 @@ def read(name: str, path: Path, *, trusted: bool) -> Layer:
         raise ConfigError(f"policy file {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"policy file {path} is broken, so nothing is started: {error}") from None
-    if unknown := document.keys() - {"rule"}:
-        raise ConfigError(f"policy file {path}: unknown {', '.join(sorted(unknown))}; it holds [[rule]] only")
+    if unknown := document.keys() - {"rule", "command"}:
+        raise ConfigError(
+            f"policy file {path}: unknown {', '.join(sorted(unknown))}; it holds [[rule]] and [command.NAME]"
+        )
+    if "command" in document and not trusted:
+        raise ConfigError(f"policy file {path}: a project's file may not declare commands")
     rows = document.get("rule", [])
     lines = [text.count("\n", 0, match.start()) + 1 for match in _HEADER.finditer(text)]
     if not isinstance(rows, list) or len(rows) != len(lines):
         raise ConfigError(f"policy file {path}: write each rule under a [[rule]] of its own")
     rules = tuple(_rule(row, line, path) for row, line in zip(rows, lines, strict=True))
     return Layer(f"{name} ({path})", trusted=trusted, rules=rules)
+
+
+def declared(files: Iterable[tuple[str, Path, bool]]) -> dict[str, dict[str, Any]]:
+    """The commands that trusted files declare, by name, as they are written there; a later file wins."""
+    found: dict[str, dict[str, Any]] = {}
+    for _, path, trusted in files:
+        if trusted and path.exists():
+            found |= tomllib.loads(path.read_text(encoding="utf-8")).get("command", {})
+    return found
 
 
 def _rule(row: Mapping[str, Any], line: int, path: Path) -> Rule:

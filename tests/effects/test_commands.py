@@ -8,8 +8,10 @@ from acting import RUN, Acting, calls
 from loop_rig import concludes
 
 from opsleuth.state.calls import CallRequest, Gate, Risk
+from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
-from opsleuth.tools.effects.commands import Command, command_tool
+from opsleuth.tools.effects.commands import Command, command_tool, commands
+from opsleuth.tools.policy_file import declared, read
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.spec import InvalidArguments
@@ -86,3 +88,17 @@ def test_a_declaration_with_an_unknown_hole_is_refused() -> None:
         Command(name="c", purpose="p", argv=["systemctl", "restart", "{unit}"])
     with pytest.raises(ValueError, match="program itself"):
         Command(name="c", purpose="p", argv=["{what}"], parameters={"what": ".*"})
+
+
+def test_a_declaration_in_the_operators_file_becomes_a_tool(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        '[command.restart-worker]\nargv = ["true", "{unit}"]\npurpose = "p"\nparameters = { unit = "w[0-9]" }\n'
+    )
+    (tool,) = commands(declared([("operator", path, True)]))
+    assert (tool.name, tool.risk) == ("command_run_restart_worker", Risk.HIGH)
+    assert declared([("project", path, False)]) == {}
+    with pytest.raises(ConfigError, match="may not declare"):
+        read("project", path, trusted=False)
+    with pytest.raises(ConfigError, match="unknown shell"):
+        commands({"c": {"argv": ["true"], "purpose": "p", "shell": True}})

@@ -25,6 +25,7 @@ from typing import Annotated, Any
 from pydantic import Field, create_model
 
 from opsleuth.state.calls import ResultStatus, Risk
+from opsleuth.state.errors import ConfigError
 from opsleuth.tools.process import Output, run_command
 from opsleuth.tools.spec import Arguments, OutcomeUnknown, Run, ToolContext, ToolResult, ToolSpec, Unavailable
 
@@ -65,6 +66,23 @@ class Command:
         """The template with the values in their holes, each part one argument whatever the value holds."""
         values = arguments.model_dump() | {"key": key or ""}
         return [_HOLE.sub(lambda hole: str(values[hole[1]]), part) for part in parts]
+
+
+def commands(declared: Mapping[str, Mapping[str, Any]]) -> list[ToolSpec]:
+    """A tool for each declaration. Raises ConfigError for one that cannot be used: nothing of it is guessed."""
+    return [command_tool(_read(name, row)) for name, row in declared.items()]
+
+
+def _read(name: str, row: Mapping[str, Any]) -> Command:
+    known = set(Command.__dataclass_fields__) - {"name"}
+    if wrong := row.keys() - known:
+        raise ConfigError(
+            f"command {name}: unknown {', '.join(sorted(wrong))}; it has {', '.join(sorted(known))}"
+        )
+    try:
+        return Command(**{**row, "name": name, "risk": Risk(row.get("risk", "high"))})
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"command {name} cannot be used: {error}") from None
 
 
 def command_tool(command: Command) -> ToolSpec:
