@@ -15,6 +15,7 @@ from acting import MESSAGE, ROLLBACK, RUN, Acting, applied, calls, serving
 from loop_rig import concludes, looks
 
 from opsleuth.checkpoints.errors import Busy
+from opsleuth.graph.fork import Branch, checking, fork
 from opsleuth.scenarios.plane.web import PlaneServer
 from opsleuth.state.outcome import ExitCode, Status
 
@@ -149,3 +150,20 @@ def test_a_message_is_never_sent_without_a_yes(tmp_path: Path, plane: PlaneServe
     acting.deny(acting.pending()[0], "no")
     assert acting.resume().exit_code is ExitCode.DENIED
     assert applied(plane) == []
+
+
+@pytest.mark.parametrize("spec", ["c0", "c1", "c2"])
+def test_a_fork_gets_what_its_parent_did(tmp_path: Path, plane: PlaneServer, spec: str) -> None:
+    """A5, A6: from before the plan, the look or the question: the same change is neither asked nor made again."""
+    acting = Acting(tmp_path, url(plane))
+    acting.start(calls(("service_rollback", ROLLBACK)), DONE)
+    acting.approve_all()
+    acting.resume()
+    point = acting.store.history.find(RUN, spec)
+    check = checking(acting.parts, acting.store.runs.find(RUN))
+    made = fork(acting.store, point, lambda: "inv-20240501-fork", check, Branch())
+    outcome = acting.resume(made.run.id)
+    assert outcome.status is Status.COMPLETED
+    assert acting.store.approvals.list(made.run.id) == ()
+    assert acting.store.observations.list(made.run.id)[0].status == "ok"
+    assert applied(plane) == [("rollback", "orders-api")]
