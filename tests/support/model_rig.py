@@ -60,14 +60,16 @@ class ModelLoop:
         )
         self.runner = Runner(self.store, self.events.append, SystemClock(), parts)
 
-    def start(self, run: str = RUN, question: str = "what is the matter", **limits: Any) -> Outcome:
+    def start(
+        self, run: str = RUN, question: str = "what is the matter", *, read_only: bool = False, **limits: Any
+    ) -> Outcome:
         request = StartRequest(
             run=run,
             question=question,
             since=SINCE,
             until=UNTIL,
             limits=limits,
-            settings=Settings(planner="model", model=to_json(self.settings)),
+            settings=Settings(planner="model", model=to_json(self.settings), read_only=read_only),
         )
         return asyncio.run(self.runner.start(request))
 
