@@ -6,7 +6,7 @@ and the speaker its victim.
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +14,12 @@ from functools import lru_cache
 
 from opsleuth.analysis import slow_calls, wording
 from opsleuth.analysis.diagnosis import STEADY_SECONDS
+from opsleuth.analysis.kinds import SYMPTOMS
+from opsleuth.analysis.logdiff import RISEN
 from opsleuth.analysis.owners import Owners, owners
 from opsleuth.analysis.phrases import SHOWS
-from opsleuth.analysis.records import Finding, LogLine, Recording
+from opsleuth.analysis.records import Finding, LogLine, Recording, Span
+from opsleuth.analysis.steps import Tally, rise
 from opsleuth.analysis.wording import Meaning
 
 # Kinds whose message is about the far side, not about who logs it.
@@ -35,21 +38,29 @@ _WENT_ON = 3
 
 @dataclass(slots=True)
 class Talk:
-    """All lines of one service that say one kind of thing: how many, since when, in which words."""
+    """All lines of one service that say one kind of thing: how many, when, in which words."""
 
     count: int = 0
-    first: float | None = None
-    last: float | None = None
-    early: int = 0
+    times: list[float] = field(default_factory=list)
     meanings: Counter[Meaning] = field(default_factory=Counter)
     targets: Counter[str] = field(default_factory=Counter)
 
-    def add(self, line: LogLine, meaning: Meaning, quiet_until: float | None, target: str | None) -> None:
+    @property
+    def first(self) -> float | None:
+        return min(self.times, default=None)
+
+    @property
+    def last(self) -> float | None:
+        return max(self.times, default=None)
+
+    def before(self, moment: float) -> int:
+        """How many of the lines were written before the moment."""
+        return sum(time < moment for time in self.times)
+
+    def add(self, line: LogLine, meaning: Meaning, target: str | None) -> None:
         self.count += 1
         if line.time is not None:
-            self.first = line.time if self.first is None else min(self.first, line.time)
-            self.last = line.time if self.last is None else max(self.last, line.time)
-            self.early += quiet_until is not None and line.time < quiet_until
+            self.times.append(line.time)
         self.meanings[meaning] += 1
         if target:
             self.targets[target] += 1
@@ -65,25 +76,27 @@ def find(recording: Recording) -> list[Finding]:
     `size` is the weight of the phrase (see `phrases`) times 1 + log10 of the lines beyond the usual number, and
     0 where the service has long stopped saying so.
     """
-    lines = recording.logs or ()
+    lines, at_rest = recording.logs or (), recording.logs_baseline or ()
     known = owners(recording)
-    talks = read(lines, known, _quiet_until(recording))
-    usual = {key: talk.count for key, talk in read(recording.logs_baseline or (), known, None).items()}
-    spoken = Counter(line.service for line in lines)
-    before = Counter(line.service for line in recording.logs_baseline or ())
-    findings = slow_calls.find(lines, recording.logs_baseline or ())
+    talks = read(lines, known)
+    usual = {key: talk.count for key, talk in read(at_rest, known).items()}
+    written = Counter(line.service for line in at_rest)
+    findings = slow_calls.find(lines, at_rest)
     times = _times(lines, {service for service, _ in talks})
+    first = min((line.time for line in lines if line.time is not None), default=math.inf)
+    quiet = _quiet(recording, max(first, recording.window.start))
     for (service, kind), talk in talks.items():
-        expected = _expected(talk, usual.get((service, kind), 0), spoken[service], before[service], recording)
-        excess = talk.count - expected
+        rest = Tally(usual.get((service, kind), 0), written[service])
+        excess = talk.count - _expected(talk, rest, len(times[service]), recording)
+        everyday = kind in SYMPTOMS and _by_chance(talk, rest, times[service], quiet)
         # Counts of independent events scatter by their square root; two of them is beyond chance.
-        if excess > 2.0 * math.sqrt(expected):
+        if excess > 2.0 * math.sqrt(talk.count - excess) and not everyday:
             over = kind not in _BLOWS and _ceased(talk, times[service], recording.window.end)
             findings += _findings(service, kind, talk, 0.0 if over else excess)
     return sorted(findings, key=lambda f: (-f.size, f.service, f.kind, f.direction, f.text))
 
 
-def read(lines: Iterable[LogLine], known: Owners, quiet_until: float | None) -> dict[tuple[str, str], Talk]:
+def read(lines: Iterable[LogLine], known: Owners) -> dict[tuple[str, str], Talk]:
     """What the lines say, by (service that it is about, kind); what a line itself calls over is left out."""
     talks: dict[tuple[str, str], Talk] = defaultdict(Talk)
     for line in lines:
@@ -91,7 +104,7 @@ def read(lines: Iterable[LogLine], known: Owners, quiet_until: float | None) -> 
         if meaning is not None:
             subject = _subject(line, meaning, known)
             target = _target(line, meaning, known, subject)
-            talks[subject, meaning.kind].add(line, meaning, quiet_until, target)
+            talks[subject, meaning.kind].add(line, meaning, target)
     return dict(talks)
 
 
@@ -118,22 +131,35 @@ def _target(line: LogLine, meaning: Meaning, known: Owners, subject: str) -> str
     return next((name for name in names if name in known.names and name != subject), None)
 
 
-def _quiet_until(recording: Recording) -> float | None:
-    """Half the way from the window's start to the claimed onset: claims are late, but hardly by that much."""
-    onset, window = recording.alert.onset, recording.window
-    if onset is None or not window.start < onset < window.end:
+def _quiet(recording: Recording, start: float) -> Span | None:
+    """The first half of the time from `start` to the claimed onset: claims are late, but hardly by that much."""
+    onset = recording.alert.onset
+    if onset is None or not start < onset < recording.window.end:
         return None
-    return (window.start + onset) / 2.0
+    return Span(start, (start + onset) / 2.0)
 
 
-def _expected(talk: Talk, usual: int, spoken: int, before: int, recording: Recording) -> float:
+def _expected(talk: Talk, rest: Tally, spoken: int, recording: Recording) -> float:
     """How many such lines the usual talk of the service would bring, by the baseline and by the quiet time."""
-    by_baseline = usual / before * spoken if before else 0.0
-    quiet_until, window = _quiet_until(recording), recording.window
-    if quiet_until is None or talk.first is None:
+    by_baseline = rest.step / rest.anchor * spoken if rest.anchor else 0.0
+    window = recording.window
+    quiet = _quiet(recording, window.start)
+    if quiet is None:
         return by_baseline
-    by_history = talk.early / (quiet_until - window.start) * (window.end - window.start)
+    by_history = talk.before(quiet.end) / (quiet.end - quiet.start) * (window.end - window.start)
     return max(by_baseline, by_history)
+
+
+def _by_chance(talk: Talk, rest: Tally, times: Sequence[float], quiet: Span | None) -> bool:
+    """Whether so few lines, of a kind that every system writes now and then, may be the usual ones.
+
+    That the few lines written at rest hold none of them is no proof that there never were any. Where nothing was
+    written at rest, in the baseline or early in the log, there is nothing to hold them against.
+    """
+    early = bisect_left(times, quiet.end) if quiet else 0
+    begun = talk.before(quiet.end) if quiet else 0
+    before = Tally(rest.step + begun, rest.anchor + early)
+    return before.anchor > 0 and rise(before, Tally(talk.count - begun, len(times) - early)) < RISEN
 
 
 def _times(lines: Iterable[LogLine], services: Collection[str]) -> dict[str, list[float]]:
