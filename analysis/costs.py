@@ -155,3 +155,11 @@ def _harm(
 def measured(parts: Mapping[str, Stretch], measure: Callable[[Stretch], Harm | None]) -> dict[str, Harm]:
     """What `measure` (`waiting` or `failures`) makes of each service, those left out that it cannot judge."""
     return {service: harm for service, part in parts.items() if (harm := measure(part)) is not None}
+
+
+def load_growth(stretch: Stretch) -> float:
+    """How many times as many requests a period came as at the busier of the references; 1 where nobody counts."""
+    usual = [median(s.requests for s in samples) for samples in stretch.rest if samples]
+    if not stretch.traffic.counted or not stretch.incident or max(usual, default=0.0) <= 0:
+        return 1.0
+    return median(s.requests for s in stretch.incident) / max(usual)

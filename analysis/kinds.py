@@ -51,7 +51,8 @@ _SHOWS_AS: Mapping[str, frozenset[str]] = {
     "scheduling": frozenset({"deploy", "probe", "crash", "cpu", "errors", "latency"}),
     "quota": frozenset({"scheduling", "deploy", "errors", "exception", "permission", "cpu", "latency"}),
     "config": frozenset({"crash", "deploy", "exception", "errors", "probe", "dependency"}),
-    "deploy": frozenset({"crash", "exception", "errors", "latency", "probe", "dependency"}),
+    # New code may also work more, or keep more, than the old.
+    "deploy": frozenset({"crash", "exception", "errors", "latency", "probe", "dependency", "cpu", "memory"}),
     "certificate": frozenset({"crash", "exception", "errors", "dependency", "probe"}),
     "permission": frozenset({"crash", "exception", "errors", "dependency", "probe"}),
     "dns": frozenset({"crash", "exception", "errors", "dependency", "latency", "probe"}),

@@ -30,8 +30,9 @@ class Rule:
     """How to read one quantity: fault `kind`, bad `side` (+1 more, -1 less), and what is too little to count.
 
     The spread is never under `floor` (in the quantity's unit) plus `relative` of the usual level; `ratio` is how
-    many times the usual level it must reach; below `harmful` it moved, but hurts nobody (for shares of a capacity;
-    0: any level may hurt). `symptom` marks what suffers more often than it causes.
+    many times the usual level it must reach, and `least` by how much it must move; below `harmful` (of
+    shares of a capacity), or `sure` times the usual, it moved but proves nothing by itself. `symptom` marks what suffers more often
+    than it causes, `grows` what piles up until the end and is judged by where it has got to.
     """
 
     kind: str
@@ -42,6 +43,9 @@ class Rule:
     harmful: float = 0.0
     symptom: bool = False
     noticeable: float = NOTICEABLE
+    least: float = 0.0
+    sure: float = 1.0
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,9 @@ def moved(
     rest = [value * scale for value in reference]
     step = typical_step(series.times)
     cut = sum(1 for time in series.times if onset is not None and time + step <= onset)
-    views = (_onset_view(values, cut, rule, rest), _drift_view(values, cut, rest))
+    views = [_onset_view(values, cut, rule, rest), _drift_view(values, cut, rest)]
+    if rule.grows:
+        views.append(_end_view(values, cut, rest))
     moves = (_move(series.times, values, view, rule) for view in views if view is not None)
     return next((move for move in moves if move is not None), None)
 
@@ -104,6 +110,15 @@ def _drift_view(values: Sequence[float], cut: int, reference: Sequence[float]) -
     return _View(median(values[half:]), [part for part in (head, reference) if part], wobble, 0)
 
 
+def _end_view(values: Sequence[float], cut: int, reference: Sequence[float]) -> _View | None:
+    """The last quarter of the incident: what leaks is least in view when it starts."""
+    rests = [part for part in (values[:cut], reference) if part]
+    last = max(HEAD, (len(values) - cut) // 4)
+    if not rests or len(values) - cut < last:
+        return None
+    return _View(median(values[-last:]), rests, 0.0, cut)
+
+
 def _move(times: Sequence[float], values: Sequence[float], view: _View, rule: Rule) -> Move | None:
     """Distance of the incident from the nearest level at rest, in the widest of their spreads."""
     levels = [median(rest) for rest in view.rests]
@@ -112,7 +127,8 @@ def _move(times: Sequence[float], values: Sequence[float], view: _View, rule: Ru
     noise = max(view.wobble, *(spread(rest, floor) for rest in view.rests))
     score = rule.side * (view.incident - level) / noise
     needed = SATURATED_NOTICEABLE if rule.harmful > 0 and view.incident >= SATURATED else rule.noticeable
-    if score < needed or (rule.side > 0 and view.incident < rule.ratio * level):
+    too_little = rule.side * (view.incident - level) < rule.least
+    if score < needed or too_little or (rule.side > 0 and view.incident < rule.ratio * level):
         return None
     beyond = [rule.side * (value - level) > needed * noise for value in values]
     return Move(level, view.incident, score, score * NOTICEABLE / needed, _rise(times, beyond, view.cut))

@@ -4,8 +4,10 @@ Each rule says in the resource's own unit how much movement is nothing, which si
 and what kind of fault it speaks for.
 """
 
+from dataclasses import dataclass
 from statistics import median
 
+from opsleuth.analysis.costs import load_growth, measured, stretches, waiting
 from opsleuth.analysis.moves import ENOUGH, NOTICEABLE, Move, Rule, moved
 from opsleuth.analysis.records import Finding, Recording, Series
 from opsleuth.analysis.roles import Role, role_of
@@ -18,52 +20,93 @@ LOST_SHARE = 0.5
 # What counts as begun to shrink.
 BEGUN_SHARE = 0.1
 
-# What is nothing, in the role's own unit. Shares of a capacity: three points. Device latencies: a millisecond.
-# Queues, locks, restarts: under one there is none. Cores: a fiftieth of one. Bytes: 16 MB of memory, 1 MB/s of
-# transfer. Of levels that have no capacity a tenth is nothing, and of demand only its doubling is news.
-SHARE = 0.03
+# What is nothing, in the role's own unit. Shares of a capacity stray by a point, and move from five on. Device
+# latencies: a fifth of a millisecond, as solid-state devices have it. Locks, restarts: under one there is none;
+# queues are means, and stray by a fifth. Cores: a fiftieth of one. Bytes: 16 MB of memory. Of levels that have no
+# capacity a tenth is nothing.
+SHARE = 0.01
+LEAST_SHARE = 0.05
 RULES: dict[str, Rule] = {
-    "cpu": Rule("cpu", +1, 0.02, 0.1, ratio=2.0),
-    "memory": Rule("memory", +1, 16e6, 0.1, ratio=1.5),
+    "cpu": Rule("cpu", +1, 0.02, 0.02, ratio=1.2, sure=2.0),
+    "memory": Rule("memory", +1, 16e6, 0.02, ratio=1.1, sure=1.5, grows=True),
     "replication_lag": Rule("replication_lag", +1, 10.0, 0.1, ratio=2.0),
-    "disk_queue": Rule("disk", +1, 1.0, 0.1, ratio=2.0),
-    "write_latency": Rule("disk", +1, 1e-3, 0.1, ratio=2.0, symptom=True),
-    "read_latency": Rule("disk", +1, 1e-3, 0.1, ratio=2.0, symptom=True),
+    "disk_queue": Rule("disk", +1, 0.2, 0.1, ratio=1.5, least=0.5),
+    "write_latency": Rule("disk", +1, 2e-4, 0.1, ratio=1.5, symptom=True),
+    "read_latency": Rule("disk", +1, 2e-4, 0.1, ratio=1.5, symptom=True),
     "connections": Rule("connections", +1, 5.0, 0.1, ratio=1.5, symptom=True),
     "locks": Rule("locks", +1, 1.0, 0.1, ratio=2.0),
     "restarts": Rule("crash", +1, 0.3, 0.0),
 }
 # The same as shares of their capacity.
 SHARE_RULES: dict[str, Rule] = {
-    "cpu": Rule("cpu", +1, SHARE, 0.0, harmful=BUSY),
-    "memory": Rule("memory", +1, SHARE, 0.0, harmful=FULL),
-    "connections": Rule("connections", +1, SHARE, 0.0, harmful=FULL),
-    "storage_used": Rule("storage_full", +1, SHARE, 0.0, harmful=FULL),
+    "cpu": Rule("cpu", +1, SHARE, 0.0, harmful=BUSY, least=LEAST_SHARE),
+    "memory": Rule("memory", +1, SHARE, 0.0, harmful=FULL, least=LEAST_SHARE, grows=True),
+    "connections": Rule("connections", +1, SHARE, 0.0, harmful=FULL, least=LEAST_SHARE),
+    "storage_used": Rule("storage_full", +1, SHARE, 0.0, harmful=FULL, least=LEAST_SHARE),
 }
+# A move that hurts nobody by itself is a hint, less than what is just noticeable, however steady it was before.
+HINT = 2.0
+# Kinds of resources that requests use in proportion.
+WORK = frozenset({"cpu", "disk", "connections"})
+# A latency that leans so many spreads to the slow side, beside something else that moved, is no chance.
+LEANING = 1.5
 EXHAUSTIBLE = {"storage_free": "storage_full", "memory_free": "memory"}
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What else is known of a service: whether it answers slower than usual, and how its load grew (1: as usual)."""
+
+    slower: bool = False
+    load: float = 1.0
 
 
 def find(recording: Recording) -> list[Finding]:
     """One finding per series that left its usual level on its bad side, strongest first."""
     reference = {(s.service, s.metric, s.instance): s for s in recording.metrics_baseline or ()}
+    known = _services(recording)
     findings = []
     for series in recording.metrics or ():
         role = role_of(series.metric, series.unit)
         if role is not None:
             at_rest = reference.get((series.service, series.metric, series.instance))
-            findings.append(_judge(recording, series, role, at_rest))
+            around = known.get(series.service, Service())
+            findings.append(_judge(recording, series, role, at_rest, around))
     found = [finding for finding in findings if finding is not None]
     return sorted(found, key=lambda f: (-f.size, f.service, f.metric or ""))
 
 
-def _judge(recording: Recording, series: Series, role: Role, at_rest: Series | None) -> Finding | None:
+def _services(recording: Recording) -> dict[str, Service]:
+    parts = stretches(recording)
+    slow = measured(parts, waiting)
+    return {
+        name: Service(name in slow and slow[name].peak >= LEANING, load_growth(part))
+        for name, part in parts.items()
+    }
+
+
+def _judge(
+    recording: Recording, series: Series, role: Role, at_rest: Series | None, around: Service
+) -> Finding | None:
     if role.name in EXHAUSTIBLE:
         return _exhaustion(series, EXHAUSTIBLE[role.name])
     rule = (SHARE_RULES if role.share else RULES).get(role.name)
     if rule is None:
         return None
     move = moved(series, role.scale, rule, recording.alert.onset, at_rest.values if at_rest else ())
-    return _moved_finding(series, role, rule, move) if move else None
+    return _moved_finding(series, role, rule, move, around) if move else None
+
+
+def _weighed(rule: Rule, move: Move, around: Service) -> tuple[str, float]:
+    """Direction and size: a cause if it hurts by itself, a hint of one if whoever moved answers slower since.
+
+    Work that grew no more than the requests did is no fault of the one who does it.
+    """
+    if rule.symptom or (rule.kind in WORK and move.incident <= around.load * move.usual):
+        return "victim", move.size
+    if move.incident >= max(rule.harmful, rule.sure * move.usual):
+        return "cause", move.size
+    return ("cause", HINT) if around.slower else ("victim", move.size)
 
 
 def _where(series: Series) -> str:
@@ -98,20 +141,21 @@ def _exhaustion(series: Series, kind: str) -> Finding | None:
     )
 
 
-def _moved_finding(series: Series, role: Role, rule: Rule, move: Move) -> Finding:
+def _moved_finding(series: Series, role: Role, rule: Rule, move: Move, around: Service) -> Finding:
+    direction, size = _weighed(rule, move, around)
     usual, incident = move.usual / role.scale, move.incident / role.scale
     return Finding(
         detector=f"resources.{rule.kind}",
         signal="metrics",
         service=series.service,
         kind=rule.kind,
-        size=move.size,
+        size=size,
         text=(
             f"{series.metric} of {_where(series)} went from {usual:.4g} to {incident:.4g} {series.unit}, "
             f"{move.score:.1f} times its usual spread."
         ),
         figures={"usual": usual, "incident": incident, "score": move.score, "unit": series.unit},
         onset=move.onset,
-        direction="victim" if rule.symptom or move.incident < rule.harmful else "cause",
+        direction=direction,
         metric=series.metric,
     )
