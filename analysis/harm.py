@@ -21,6 +21,8 @@ from opsleuth.analysis.topology import callees_of, distances, nearest
 
 # Harms of which the smaller is at least two thirds of the larger may be one and the same, with some of it lost.
 SAME = 2 / 3
+# What lies so many spreads off is no longer at rest, though it would not be noticed by itself.
+LEANING = NOTICEABLE / 2
 # A service is a cause if the smaller half of its harm is inherited.
 OWN_SHARE = 0.5
 
@@ -40,7 +42,7 @@ def find(recording: Recording) -> list[Finding]:
 
 
 def users_wait(recording: Recording) -> bool | None:
-    """Whether requests to the entry take noticeably longer than usual; None where no metric can tell."""
+    """Whether requests to the entry take noticeably longer than usual; None where no metric can tell, or by little."""
     own = [series for series in recording.metrics or () if series.service == recording.alert.service]
     for metrics in (
         own,
@@ -48,7 +50,7 @@ def users_wait(recording: Recording) -> bool | None:
     ):  # most often the alerting service can tell, and it is quickly asked
         entry = _entry(recording, measured(stretches(replace(recording, metrics=metrics)), waiting))
         if entry is not None:
-            return entry.peak >= NOTICEABLE
+            return None if LEANING <= entry.peak < NOTICEABLE else entry.peak >= NOTICEABLE
     return None
 
 
@@ -108,8 +110,8 @@ def _about(recording: Recording) -> str | None:
 
 def _findings(recording: Recording, respect: str, harms: Mapping[str, Harm]) -> list[Finding]:
     entry = _entry(recording, harms)
-    if respect == "waiting" and entry is not None and entry.peak < NOTICEABLE:
-        return []  # what the alert complains about is as usual: nothing to explain
+    if respect == "waiting" and entry is not None and not _to_explain(entry, harms):
+        return []
     harms = _felt(respect, harms, entry)
     all_own = math.fsum(harm.own for harm in harms.values())
     noticed = [harm for harm in harms.values() if harm.total > NOTICEABLE * harm.noise]
@@ -117,6 +119,17 @@ def _findings(recording: Recording, respect: str, harms: Mapping[str, Harm]) -> 
     # One yardstick for all, so that sizes compare: the usual fluctuation of the one that costs most.
     scale = ordered[0].noise if ordered else 1.0
     return [_finding(respect, harm, all_own, scale) for harm in ordered]
+
+
+def _to_explain(entry: Harm, harms: Mapping[str, Harm]) -> bool:
+    """Whether what the alert complains about left its usual level.
+
+    It is enough that it leans to the slow side, if somebody behind it stands out who costs as much.
+    """
+    if entry.peak >= NOTICEABLE:
+        return True
+    behind = [harm for harm in harms.values() if harm.peak >= NOTICEABLE]
+    return entry.peak >= LEANING and any(harm.own >= SAME * entry.total for harm in behind)
 
 
 def _felt(respect: str, harms: Mapping[str, Harm], entry: Harm | None) -> Mapping[str, Harm]:

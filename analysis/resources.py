@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from opsleuth.analysis.costs import load_growth, measured, stretches, waiting
+from opsleuth.analysis.harm import LEANING
 from opsleuth.analysis.moves import ENOUGH, NOTICEABLE, Move, Rule, moved
 from opsleuth.analysis.records import Finding, Recording, Series
 from opsleuth.analysis.roles import Role, role_of
@@ -39,7 +40,7 @@ RULES: dict[str, Rule] = {
 }
 # The same as shares of their capacity.
 SHARE_RULES: dict[str, Rule] = {
-    "cpu": Rule("cpu", +1, SHARE, 0.0, harmful=BUSY, least=LEAST_SHARE),
+    "cpu": Rule("cpu", +1, SHARE, 0.0, harmful=BUSY, least=LEAST_SHARE, sure=1.25),
     "memory": Rule("memory", +1, SHARE, 0.0, harmful=FULL, least=LEAST_SHARE, grows=True),
     "connections": Rule("connections", +1, SHARE, 0.0, harmful=FULL, least=LEAST_SHARE),
     "storage_used": Rule("storage_full", +1, SHARE, 0.0, harmful=FULL, least=LEAST_SHARE),
@@ -48,8 +49,6 @@ SHARE_RULES: dict[str, Rule] = {
 HINT = 2.0
 # Kinds of resources that requests use in proportion.
 WORK = frozenset({"cpu", "disk", "connections"})
-# A latency that leans so many spreads to the slow side, beside something else that moved, is no chance.
-LEANING = 1.5
 EXHAUSTIBLE = {"storage_free": "storage_full", "memory_free": "memory"}
 
 
