@@ -1,6 +1,7 @@
 """Whether what the alert complains about is as usual after all: a twitchy monitor, or an alert gone stale."""
 
 from opsleuth.analysis.moves import ENOUGH, Rule, moved
+from opsleuth.analysis.plain import number, readable
 from opsleuth.analysis.records import Finding, Recording, Series
 from opsleuth.analysis.roles import role_of
 
@@ -28,7 +29,7 @@ def _calm(recording: Recording, series: Series, at_rest: Series | None) -> Findi
     onset = recording.alert.onset
     if len(series.values) < ENOUGH or any(moved(series, scale, rule, onset, rest) for rule in _EITHER_SIDE):
         return None
-    low, high = min(series.values), max(series.values)
+    (low, high), unit = readable((min(series.values), max(series.values)), series.unit)
     return Finding(
         detector="calm",
         signal="metrics",
@@ -36,10 +37,10 @@ def _calm(recording: Recording, series: Series, at_rest: Series | None) -> Findi
         kind="other",
         size=1.0,
         text=(
-            f"{series.metric} of {series.service} kept between {low:.4g} and {high:.4g} {series.unit}, "
+            f"{series.metric} of {series.service} kept between {number(low)} and {number(high)} {unit}, "
             f"which is as usual."
         ),
-        figures={"low": low, "high": high, "unit": series.unit},
+        figures={"low": low, "high": high, "unit": unit},
         direction="healthy",
         metric=series.metric,
     )

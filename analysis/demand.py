@@ -1,9 +1,12 @@
 """Demand that rose where it comes in: more requests than those who call a service account for."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from opsleuth.analysis.harm import slower_services
 from opsleuth.analysis.moves import Move, Rule, moved
+from opsleuth.analysis.plain import number
 from opsleuth.analysis.records import Finding, Recording, Series
 from opsleuth.analysis.topology import strangers
 from opsleuth.analysis.traffic import Traffic, traffic_of
@@ -12,7 +15,7 @@ from opsleuth.analysis.traffic import Traffic, traffic_of
 RULE = Rule("traffic", +1, 5.0, 0.05, ratio=1.25)
 # From twice as many on nobody asks whether it matters.
 DOUBLE = 2.0
-# Where fewer came it weighs as a hint: less than what is just noticeable.
+# Where fewer came it is a hint, less than what is just noticeable, and only where they are served slower.
 HINT = 2.0
 
 
@@ -44,20 +47,33 @@ def find(recording: Recording) -> list[Finding]:
     surges = {
         service: _surge(recording, one.traffic.service, one.now, one.rest) for service, one in counts.items()
     }
+    slower = slower_services(recording)
     elsewhere = strangers(recording.topology, recording.alert.service)
     findings = [
         _finding(service, counts[service].traffic, surge)
         for service, surge in surges.items()
-        if surge is not None and service not in elsewhere and _of_its_own(recording, service, counts)
+        if surge is not None
+        and service not in elsewhere
+        and (_factor(surge) >= DOUBLE or service in slower)
+        and _of_its_own(recording, service, counts, surge)
     ]
     return sorted(findings, key=lambda finding: (-finding.size, finding.service))
 
 
-def _of_its_own(recording: Recording, service: str, counts: Mapping[str, _Counts]) -> bool:
-    """Whether no caller accounts for the rise: each of them is counted, and asks for no more than usual."""
+def _factor(surge: Move) -> float:
+    return surge.incident / surge.usual if surge.usual > 0 else math.inf
+
+
+def _of_its_own(recording: Recording, service: str, counts: Mapping[str, _Counts], surge: Move) -> bool:
+    """Whether no caller accounts for the rise: each of them is counted, and asks for no more than usual.
+
+    Who is called for the first time has a caller that began to.
+    """
     if not recording.topology:
         return service == recording.alert.service
     callers = {edge.caller for edge in recording.topology if edge.callee == service} - {service}
+    if callers and surge.usual <= 0:
+        return False
     own = counts[service].now
     for caller in callers:
         if caller not in counts:
@@ -90,8 +106,8 @@ def _finding(service: str, traffic: Traffic, move: Move) -> Finding:
         signal="metrics",
         service=service,
         kind=RULE.kind,
-        size=move.size if times is None or times >= DOUBLE else HINT,
-        text=f"{service} took {move.incident:.4g} requests a period against {move.usual:.4g} usual, {grew}.",
+        size=move.size if _factor(move) >= DOUBLE else HINT,
+        text=f"{service} took {number(move.incident)} requests a period, usually {number(move.usual)}, {grew}.",
         figures={"usual": move.usual, "incident": move.incident, "times": times, "score": move.score},
         onset=move.onset,
         metric=traffic.requests_metric,

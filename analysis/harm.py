@@ -15,6 +15,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from opsleuth.analysis.costs import NOTICEABLE, Harm, failures, measured, stretches, waiting
+from opsleuth.analysis.plain import number, percent
 from opsleuth.analysis.records import Finding, Recording
 from opsleuth.analysis.roles import role_of
 from opsleuth.analysis.topology import callees_of, distances, nearest
@@ -52,6 +53,12 @@ def users_wait(recording: Recording) -> bool | None:
         if entry is not None:
             return None if LEANING <= entry.peak < NOTICEABLE else entry.peak >= NOTICEABLE
     return None
+
+
+def slower_services(recording: Recording) -> set[str]:
+    """Services whose latency at least leans to the slow side."""
+    harms = measured(stretches(recording), waiting)
+    return {name for name, harm in harms.items() if harm.peak >= LEANING}
 
 
 def own_harm(recording: Recording, harms: Mapping[str, Harm], loads: Mapping[str, float]) -> dict[str, Harm]:
@@ -160,8 +167,11 @@ def _finding(respect: str, harm: Harm, all_own: float, scale: float) -> Finding:
         "total": harm.total,
         "own": harm.own,
         "share": share,
+        "share_percent": percent(share),
         "unit": "s" if respect == "waiting" else "share",
     }
+    if respect == "failures" and harm.counted:
+        figures |= {"usual_percent": percent(harm.usual), "incident_percent": percent(harm.incident)}
     return Finding(
         detector=f"harm.{respect}",
         signal="metrics",
@@ -177,20 +187,19 @@ def _finding(respect: str, harm: Harm, all_own: float, scale: float) -> Finding:
 
 
 def _text(respect: str, harm: Harm, share: float) -> str:
-    own = f"{harm.own:.4g} of {harm.total:.4g}"
+    own = f"{number(harm.own)} of {number(harm.total)}"
+    part = f"{number(percent(share))} % of all that"
     if respect == "waiting":
         return (
-            f"{harm.service} took {harm.incident:.4g} s a request against {harm.usual:.4g} s usual over "
-            f"{harm.requests:.0f} requests; {own} extra request-seconds are its own, "
-            f"a share of {share:.2f} of all that begins anywhere."
+            f"{harm.service} took {number(harm.incident)} s a request, usually {number(harm.usual)} s, over "
+            f"{harm.requests:,.0f} requests; {own} extra request-seconds are its own, {part} begins anywhere."
         )
     if not harm.counted:
         return (
-            f"{harm.service} had {harm.incident:.4g} failures a period against {harm.usual:.4g} usual over "
-            f"{harm.requests:.0f} periods; {own} extra failures are its own, "
-            f"a share of {share:.2f} of all that begin anywhere."
+            f"{harm.service} had {number(harm.incident)} failures a period, usually {number(harm.usual)}, over "
+            f"{harm.requests:,.0f} periods; {own} extra failures are its own, {part} begin anywhere."
         )
     return (
-        f"{harm.service} failed {harm.incident:.4g} of its {harm.requests:.0f} requests against {harm.usual:.4g} usual; "
-        f"{own} extra failures are its own, a share of {share:.2f} of all that begin anywhere."
+        f"{number(percent(harm.incident))} % of the {harm.requests:,.0f} requests to {harm.service} failed, usually "
+        f"{number(percent(harm.usual))} %; {own} extra failures are its own, {part} begin anywhere."
     )

@@ -79,8 +79,8 @@ _SHOWS_AS: Mapping[str, frozenset[str]] = {
     ),
     "connections": frozenset({"dependency", "errors", "exception", "latency"}),
     "traffic": frozenset({"cpu", "memory", "connections", "latency", "errors", "replication_lag"}),
-    # A starved server picks up its calls late: the wait lies between the client's span and its own.
-    "cpu": frozenset({"latency", "errors", "probe", "network_delay"}),
+    # A starved server picks up its calls late: the wait lies between the client's span and its own. It seldom fails.
+    "cpu": frozenset({"latency", "probe", "network_delay"}),
     "memory": frozenset({"latency", "cpu"}),
     "replication_lag": frozenset({"latency"}),
     # Who goes away resets the connections it had.

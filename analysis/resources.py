@@ -7,9 +7,10 @@ and what kind of fault it speaks for.
 from dataclasses import dataclass
 from statistics import median
 
-from opsleuth.analysis.costs import load_growth, measured, stretches, waiting
-from opsleuth.analysis.harm import LEANING
+from opsleuth.analysis.costs import load_growth, stretches
+from opsleuth.analysis.harm import slower_services
 from opsleuth.analysis.moves import ENOUGH, NOTICEABLE, Move, Rule, moved
+from opsleuth.analysis.plain import number, readable
 from opsleuth.analysis.records import Finding, Recording, Series
 from opsleuth.analysis.roles import Role, role_of
 
@@ -27,6 +28,8 @@ BEGUN_SHARE = 0.1
 # capacity a tenth is nothing.
 SHARE = 0.01
 LEAST_SHARE = 0.05
+# Allocators and collectors take memory and give it back in blocks.
+BLOCKS = 0.03
 RULES: dict[str, Rule] = {
     "cpu": Rule("cpu", +1, 0.02, 0.02, ratio=1.2, sure=2.0),
     "memory": Rule("memory", +1, 16e6, 0.02, ratio=1.1, sure=1.5, grows=True),
@@ -41,11 +44,11 @@ RULES: dict[str, Rule] = {
 # The same as shares of their capacity.
 SHARE_RULES: dict[str, Rule] = {
     "cpu": Rule("cpu", +1, SHARE, 0.0, harmful=BUSY, least=LEAST_SHARE, sure=1.25),
-    "memory": Rule("memory", +1, SHARE, 0.0, harmful=FULL, least=LEAST_SHARE, grows=True),
+    "memory": Rule("memory", +1, BLOCKS, 0.0, harmful=FULL, least=LEAST_SHARE, grows=True),
     "connections": Rule("connections", +1, SHARE, 0.0, harmful=FULL, least=LEAST_SHARE),
     "storage_used": Rule("storage_full", +1, SHARE, 0.0, harmful=FULL, least=LEAST_SHARE),
 }
-# A move that hurts nobody by itself is a hint, less than what is just noticeable, however steady it was before.
+# A move that hurts nobody by itself is a hint: less than what is just noticeable, however steady it was before.
 HINT = 2.0
 # Kinds of resources that requests use in proportion.
 WORK = frozenset({"cpu", "disk", "connections"})
@@ -76,12 +79,8 @@ def find(recording: Recording) -> list[Finding]:
 
 
 def _services(recording: Recording) -> dict[str, Service]:
-    parts = stretches(recording)
-    slow = measured(parts, waiting)
-    return {
-        name: Service(name in slow and slow[name].peak >= LEANING, load_growth(part))
-        for name, part in parts.items()
-    }
+    slower = slower_services(recording)
+    return {name: Service(name in slower, load_growth(part)) for name, part in stretches(recording).items()}
 
 
 def _judge(
@@ -121,19 +120,23 @@ def _exhaustion(series: Series, kind: str) -> Finding | None:
     if lost < LOST_SHARE:
         return None
     begun = (1.0 - BEGUN_SHARE) * start
+    (usual, incident), unit = readable((start, end), series.unit)
     return Finding(
         detector=f"resources.{kind}",
         signal="metrics",
         service=series.service,
         kind=kind,
         size=NOTICEABLE * lost / LOST_SHARE,
-        text=f"{series.metric} of {_where(series)} fell from {start:.4g} to {end:.4g} {series.unit}, {lost:.0%} of what was free.",
+        text=(
+            f"{series.metric} of {_where(series)} fell from {number(usual)} to {number(incident)} {unit}, "
+            f"{100 * lost:.0f} % of what was free."
+        ),
         figures={
-            "usual": start,
-            "incident": end,
+            "usual": usual,
+            "incident": incident,
             "lost": lost,
             "lost_percent": 100 * lost,
-            "unit": series.unit,
+            "unit": unit,
         },
         onset=next(time for time, value in zip(series.times, series.values, strict=True) if value < begun),
         metric=series.metric,
@@ -142,7 +145,8 @@ def _exhaustion(series: Series, kind: str) -> Finding | None:
 
 def _moved_finding(series: Series, role: Role, rule: Rule, move: Move, around: Service) -> Finding:
     direction, size = _weighed(rule, move, around)
-    usual, incident = move.usual / role.scale, move.incident / role.scale
+    levels = (move.usual / role.scale, move.incident / role.scale)
+    (usual, incident), unit = readable(levels, series.unit)
     return Finding(
         detector=f"resources.{rule.kind}",
         signal="metrics",
@@ -150,10 +154,10 @@ def _moved_finding(series: Series, role: Role, rule: Rule, move: Move, around: S
         kind=rule.kind,
         size=size,
         text=(
-            f"{series.metric} of {_where(series)} went from {usual:.4g} to {incident:.4g} {series.unit}, "
-            f"{move.score:.1f} times its usual spread."
+            f"{series.metric} of {_where(series)} went from {number(usual)} to {number(incident)} {unit}, "
+            f"{number(round(move.score, 1))} times its usual spread."
         ),
-        figures={"usual": usual, "incident": incident, "score": move.score, "unit": series.unit},
+        figures={"usual": usual, "incident": incident, "score": move.score, "unit": unit},
         onset=move.onset,
         direction=direction,
         metric=series.metric,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
+from opsleuth.analysis.plain import number
 from opsleuth.analysis.records import Finding, Recording, StatementLoad
 
 # Less than one session always busy with a statement leaves every other session its turn.
@@ -202,7 +203,7 @@ def _compare(past: Sequence[Load], now: Load, usual: float) -> Judged | None:
         value = getattr(now, name)
         if history and value is not None and _grew(history, value):
             before = median(history)
-            return Judged(now, kind, size, f"went up from {before:.4g} {unit}", {f"usual {unit}": before})
+            return Judged(now, kind, size, f"went up from {number(before)} {unit}", {f"usual {unit}": before})
     return None
 
 
@@ -228,7 +229,7 @@ def _finding(kind: str, group: Sequence[Judged]) -> Finding:
     load = worst.load
     shown = {"sessions": load.sessions, "ms a call": load.mean_ms, "calls a second": load.per_second}
     known = {name: value for name, value in shown.items() if value is not None}
-    told = ", ".join(f"{value:.4g} {name}" for name, value in known.items())
+    told = ", ".join(f"{number(value)} {name}" for name, value in known.items())
     return Finding(
         detector="statements",
         signal="statements",

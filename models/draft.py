@@ -14,6 +14,9 @@ from opsleuth.state.results import Observation
 MOST_CLAIMS = 4
 """Claims per cause: the best finding of each kind of signal, then the rest."""
 
+RECENT_MINUTES = 60
+"""Changes that break something mostly do so within the hour, by their first traffic."""
+
 Suspect = Mapping[str, Any]
 Finding = Mapping[str, Any]
 
@@ -97,10 +100,17 @@ def release_at_fault(view: PlannerView) -> str | None:
 
 
 def _trigger(suspects: Sequence[Suspect], blamed: set[str], ranking: Observation) -> Finding | None:
-    """The change that most likely set it off: of a cause itself, or of who stands next to one on its way."""
+    """The change that most likely set it off: of a cause itself, or of who stands next to one on its way.
+
+    What was changed hours ago set nothing off.
+    """
     near = blamed.union(*(pair for pair in ranking.record["propagation"] if blamed & set(pair)))
     changes = [
-        f for s in suspects for f in s["findings"] if f.get("detector") == "changes" and s["service"] in near
+        f
+        for s in suspects
+        for f in s["findings"]
+        if f.get("detector") == "changes" and s["service"] in near
+        if f["figures"].get("minutes_before_onset", 0) <= RECENT_MINUTES
     ]
     return max(changes, key=lambda f: (f["service"] in blamed, f["size"]), default=None)
 

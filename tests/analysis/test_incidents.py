@@ -14,7 +14,7 @@ from opsleuth.analysis.records import Finding, Ranking
 from opsleuth.tools.sources.case import CaseFolder
 
 DEV = Path(os.environ.get("OPSLEUTH_SHARED", Path(__file__).parents[3] / "shared")) / "incidents" / "dev"
-NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w-])")
+NUMBER = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?(?![\w-])")
 
 
 def cases(name: str) -> Iterator[tuple[dict[str, Any], list[Finding], Ranking]]:
@@ -88,4 +88,4 @@ def _numbers(values: list[Any]) -> list[float]:
 def _rounds_to(figure: float, word: str) -> bool:
     """Whether a figure, rounded as the word is, gives the word (half a unit of its last digit, or 1 in 1000)."""
     decimals = len(word.partition(".")[2].partition("e")[0])
-    return abs(figure - float(word)) <= max(0.5 * 10.0**-decimals * 1.01, 1e-3 * abs(figure))
+    return abs(figure - float(word.replace(",", ""))) <= max(0.5 * 10.0**-decimals * 1.01, 1e-3 * abs(figure))
