@@ -1,6 +1,5 @@
 """At a real terminal: what a key may approve, and what becomes of a run when Ctrl-C is pressed."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,18 +8,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pexpect
 import pytest
 from loop_rig import World, concludes, looks
 from seat_rig import RUN
-from stored_runs import HANG, REPOSITORY
+from seats import RIG, away, ended, environment, seated
+from stored_runs import HANG
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.outcome import ExitCode, Status
 
-RIG = str(REPOSITORY / "tests" / "support" / "seat_rig.py")
 DEAF = 0.6
 """Seconds after which a key counts."""
 
@@ -28,47 +26,6 @@ DEAF = 0.6
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
-
-
-def environment(world: World) -> dict[str, str]:
-    paths = f"{REPOSITORY / 'src'}{os.pathsep}{REPOSITORY / 'tests' / 'support'}"
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": paths, "HOME": str(world.folder), "TERM": "xterm", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}  # fmt: skip
-
-
-def seated(world: World, verb: str = "start", *, piped: str = "", lines: int = 40) -> Any:
-    """The program at a terminal of its own."""
-    command = [sys.executable, RIG, str(world.folder), verb]
-    if piped:
-        command = ["sh", "-c", f'{piped} | "$@"', "sh", *command]
-    return pexpect.spawn(
-        command[0],
-        command[1:],
-        env=environment(world),
-        encoding="utf-8",
-        timeout=HANG,
-        dimensions=(lines, 100),
-    )
-
-
-def ended(child: Any) -> int:
-    child.expect(pexpect.EOF)
-    child.close()
-    return int(child.exitstatus)
-
-
-def away(
-    world: World, verb: str = "start", *flags: str, typed: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    """The program where nobody sits."""
-    return subprocess.run(
-        [sys.executable, RIG, str(world.folder), verb, *flags],
-        env=environment(world),
-        input=typed,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG,
-    )
 
 
 @pytest.fixture
