@@ -38,6 +38,12 @@ def cli() -> None:
 @click.option("--since", metavar="T", help="Start of the window: 2026-11-29T13:40Z, 13:40Z or now-30m.")
 @click.option("--until", metavar="T", help="End of the window (default: now).")
 @click.option("--name", help="A name for the run, for you to recognise it.")
+@click.option(
+    "--pause-at",
+    type=click.Choice(["approve", "act", "observe", "verify"]),
+    metavar="NODE",
+    help="Stop before NODE for the first time; opsleuth step goes on from there.",
+)
 def run(
     question: str | None,
     case: Path | None,
@@ -45,11 +51,14 @@ def run(
     since: str | None,
     until: str | None,
     name: str | None,
+    pause_at: str | None,
 ) -> int:
     """Investigate QUESTION, an alert, or a recorded incident."""
     from opsleuth.console import running
 
-    asked = running.Asked(question=question, case=case, since=since, until=until, name=name)
+    asked = running.Asked(
+        question=question, case=case, since=since, until=until, name=name, pause_at=pause_at
+    )
     return running.run(asked, alert, given())
 
 

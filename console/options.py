@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from opsleuth.console.times import parse_duration, zone
 
@@ -110,6 +111,18 @@ def folder(variable: str, default: str) -> Path:
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:  # noqa: ANN401 - any option
     if value:
         ctx.ensure_object(dict)[param.name] = value
+        source = ctx.get_parameter_source(param.name or "")
+        by_variable = source is ParameterSource.ENVIRONMENT
+        ctx.meta.setdefault(_ORIGINS, {})[param.name] = str(param.envvar) if by_variable else "flag"
+
+
+_ORIGINS = "opsleuth.origins"
+
+
+def origins() -> Mapping[str, str]:
+    """Where each option that was given comes from: a flag, or the name of a variable."""
+    found: Mapping[str, str] = click.get_current_context().meta.get(_ORIGINS, {})
+    return found
 
 
 def _option(*names: str, **attributes: Any) -> Callable[[bool], click.Option]:  # noqa: ANN401 - click's own

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -44,6 +44,7 @@ class Asked:
     since: str | None = None
     until: str | None = None
     name: str | None = None
+    pause_at: str | None = None
 
 
 def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
@@ -132,7 +133,14 @@ def _start(
             platform=platform,
         ),
     )
-    return attempt(options, lambda runner: runner.start(request))
+    return attempt(options, lambda runner: _paced(runner, asked.pause_at).start(request))
+
+
+def _paced(runner: "Runner", node: str | None) -> "Runner":
+    """The runner, stopping before the first `node` if one is given."""
+    from opsleuth.graph.stepping import PauseAt
+
+    return replace(runner, pace=PauseAt(node)) if node else runner
 
 
 def resume(run_id: str | None, options: Options) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from opsleuth.console.options import Command, Duration, given
+from opsleuth.console.options import Command, Duration, Group, given
 
 COMPLETE = "_OPSLEUTH_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -82,4 +82,18 @@ def completion(shell: str) -> int:
     return 0
 
 
-COMMANDS: tuple[click.Command, ...] = (watch, note, prune, export, take_in, completion)
+@click.group("config", cls=Group)
+def config() -> None:
+    """What is configured."""
+
+
+@config.command("show")
+@click.option("--origin", is_flag=True, help="Every option, and where its value comes from.")
+def config_show(*, origin: bool) -> int:
+    """What holds for this invocation: options, files, sources."""
+    from opsleuth.console import configuring
+
+    return configuring.show(given(), origin=origin)
+
+
+COMMANDS: tuple[click.Command, ...] = (watch, note, prune, export, take_in, config, completion)

@@ -120,3 +120,25 @@ def test_an_editor_makes_a_branch(ended: tuple[Program, str], tmp_path: Path) ->
     child.close()
     assert child.exitstatus == 0
     assert program("state", "get", "-", "budget.limits.turns").stdout == "11\n"
+
+
+def test_a_run_can_be_stopped_before_a_node_and_stepped_on(bare: Program, tmp_path: Path) -> None:
+    case = str(write_case(tmp_path / "incident"))
+    stopped = bare("run", "--case", case, "--pause-at", "act", "-q")
+    assert stopped.returncode == 4
+    script = tmp_path / "commands"
+    script.write_text("s\nfinish\nq\n")
+    stepped = bare("step", "-", "--commands", str(script))
+    assert (stepped.returncode, "next: plan" in stepped.stdout) == (4, True)
+    assert bare("resume", "-", "-q").returncode == 0
+
+
+def test_where_each_option_comes_from(bare: Program) -> None:
+    shown = bare("config", "show", "--origin", "--tz", "Asia/Tokyo", OPSLEUTH_MAX_TURNS="7")
+    assert shown.returncode == 0, shown.stderr
+    rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
+    assert rows["tz"] == ["flag", "Asia/Tokyo"]
+    assert rows["max-turns"] == ["OPSLEUTH_MAX_TURNS", "7"]
+    assert rows["planner"][0] == "default"
+    document = json.loads(bare("config", "show", "--json").stdout)
+    assert document["options"]["database"]["origin"] == "OPSLEUTH_DB"
