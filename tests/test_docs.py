@@ -17,10 +17,10 @@ LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]+)(?:#[^)]*)?\)")
 
 
 def commands(page: Path) -> list[str]:
-    """The opsleuth commands of a page, in order; `make` is what runs these tests."""
+    """The opsleuth commands of a page, in order, and the files that `printf` makes for them; `make` is what runs these tests."""
     blocks = BLOCK.findall(page.read_text())
     lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
-    return [line for line in lines if line.startswith("opsleuth ")]
+    return [line for line in lines if line.startswith(("opsleuth ", "printf "))]
 
 
 def opsleuth(home: Path, line: str) -> subprocess.CompletedProcess[str]:
