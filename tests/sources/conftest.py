@@ -27,9 +27,9 @@ def prometheus(case: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(scope="session")
-def postgres(case: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres(case: Path) -> Iterator[str]:
     """A PostgreSQL with the statement history of the built-in incident; how its superuser connects."""
-    with servers.postgres(tmp_path_factory.mktemp("postgres")) as dsn:
+    with servers.postgres() as dsn:
         store_statements(dsn, rows(case / "statements.jsonl"))
         yield dsn
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -132,22 +133,45 @@ def _listens(port: int) -> Callable[[], bool]:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """An empty PostgreSQL with pg_stat_statements; a connection string of its superuser without a password."""
     initdb, server = need("initdb", "postgres")
-    user = _not_root(folder)
-    data = folder / "pg"
-    subprocess.run(
-        [initdb, "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"],
-        check=True, capture_output=True, user=user, cwd=folder,
-    )  # fmt: skip
-    port = free_port()
-    argv = [server, "-D", str(data), "-p", str(port), "-k", str(folder), "-c", "listen_addresses=127.0.0.1"]
-    for setting in ("shared_preload_libraries=pg_stat_statements", "fsync=off", "track_io_timing=on"):
-        argv += ["-c", setting]
-    dsn = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
-    with running(argv, folder, _accepts(dsn), user):
-        yield dsn
+    user = _not_root()
+    with tempfile.TemporaryDirectory(prefix="postgres-") as name:
+        folder = Path(name)
+        if user:  # below pytest's own folders nobody but their owner may go
+            shutil.chown(folder, user)
+        argv = [
+            initdb,
+            "-D",
+            str(folder / "data"),
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            "--locale=C",
+        ]
+        subprocess.run(argv, check=True, capture_output=True, user=user, cwd=folder)
+        port = free_port()
+        argv = [
+            server,
+            "-D",
+            str(folder / "data"),
+            "-p",
+            str(port),
+            "-k",
+            str(folder),
+            "-c",
+            "listen_addresses=127.0.0.1",
+        ]
+        for setting in ("shared_preload_libraries=pg_stat_statements", "fsync=off", "track_io_timing=on"):
+            argv += ["-c", setting]
+        dsn = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+        with running(argv, folder, _accepts(dsn), user):
+            yield dsn
 
 
 def _accepts(dsn: str) -> Callable[[], bool]:
@@ -161,17 +185,13 @@ def _accepts(dsn: str) -> Callable[[], bool]:
     return ready
 
 
-def _not_root(folder: Path) -> str | None:
-    """PostgreSQL refuses to run as root: then the folder and the server belong to somebody else."""
+def _not_root() -> str | None:
+    """PostgreSQL refuses to run as root: then it runs as somebody else."""
     if os.geteuid() != 0:
         return None
     name = next((n for n in ("postgres", "nobody") if _exists(n)), None)
     if name is None:
         lacking("there is no user postgres or nobody to run PostgreSQL as")
-    shutil.chown(folder, name)
-    for parent in folder.parents:
-        if parent.is_relative_to("/tmp") and parent != Path("/tmp"):  # noqa: S108 - where pytest puts its folders
-            parent.chmod(parent.stat().st_mode | 0o011)
     return name
 
 

@@ -76,7 +76,7 @@ class GitSource(LiveSource):
             asked, "log", "--first-parent", f"--max-count={MOST_COMMITS}", f"--until=@{until:.0f}",
             f"--format={_FORMAT}{_END}", self._settings.branch, "--",
         )  # fmt: skip
-        return [_commit(record) for record in _records(text, fields=7)]
+        return [_commit(record) for record in _records(text, fields=7)][::-1]
 
     async def _changes(self, commit: _Commit, since: float, asked: list[str]) -> list[Change]:
         """What one commit changed, by its trailers, its subject, or its paths; nothing where no service is known."""
@@ -181,8 +181,8 @@ class GitSource(LiveSource):
         words = " ".join(text.split())[:400]
         if "dubious ownership" in text or "ermission denied" in text:
             raise NotPermitted(f"{self.name}: git may not read {self._settings.path}: {words}")
-        if arguments[0] == "log" and "does not have any commits" in text:
-            return
+        if arguments[0] == "log" and ("any commits" in text or "bad revision 'HEAD'" in text):
+            return  # a repository in which nothing has happened yet
         raise Unavailable(f"{self.name}: git cannot read {self._settings.path}: {words}")
 
     async def check(self) -> Sequence[Check]:

@@ -48,7 +48,7 @@ class _Session:
     asked: list[str]
 
     async def rows(self, statement: str, **parameters: Any) -> Sequence[_Row]:  # noqa: ANN401 - values of any column
-        """The rows. One statement only, always with parameters: several in one text are refused by the server."""
+        """The rows, and a line for the log of what was asked."""
         with said(self.name):
             cursor = await self.connection.execute(statement, parameters)
             found = await cursor.fetchall()
@@ -124,7 +124,8 @@ class PostgresSource(LiveSource):
 
     async def _history(self, session: _Session, history: str, span: Span) -> list[StatementLoad]:
         start, end = (datetime.fromtimestamp(t, UTC) for t in (span.start, span.end))
-        rows = await session.rows(history, start=start, end=end)
+        # Inside of another, the text can only be one statement that reads.
+        rows = await session.rows(f"SELECT * FROM ({history.rstrip('; ')}) AS history", start=start, end=end)  # noqa: S608 - the operator's own
         try:
             return [self._recorded(row) for row in rows]
         except (KeyError, TypeError, ValueError, AttributeError) as error:

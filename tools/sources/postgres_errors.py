@@ -1,5 +1,6 @@
 """What psycopg raises, as the errors of tools: by SQLSTATE, not by wording."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,11 @@ from opsleuth.tools.spec import NotPermitted, Transient, Unavailable
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error
 
+# A connection that fails carries no SQLSTATE: there the server's words decide.
+_CREDENTIALS = re.compile(
+    r"authentication failed|no password supplied|role \S+ does not exist|no pg_hba\.conf entry|not permitted to log in"
+)
+_FULL = re.compile(r"too many clients|connection slots are reserved|is starting up|is shutting down")
 REMEDY = "PostgreSQL needs the extra 'postgres': pip install 'opsleuth[postgres]'"
 
 
@@ -53,7 +59,7 @@ def _as_tool_error(name: str, error: "Error") -> Exception:
     if isinstance(error, errors.QueryCanceled):
         return TimeoutError(f"{name}: a statement took longer than it may: {words}")
     state = error.sqlstate or ""
-    if state.startswith("28") or "authentication failed" in words or "no password supplied" in words:
+    if state.startswith("28") or _CREDENTIALS.search(words):
         return NotPermitted(f"{name}: PostgreSQL does not know the credentials: {words}")
     if state == "42501":
         return NotPermitted(f"{name}: PostgreSQL does not allow this: {words}. GRANT pg_monitor TO the role")
@@ -61,7 +67,7 @@ def _as_tool_error(name: str, error: "Error") -> Exception:
         return Unavailable(
             f"{name}: pg_stat_statements is not there ({words}): add it to shared_preload_libraries, then CREATE EXTENSION"
         )
-    if state in ("53300", "57P03") or state.startswith(("08", "40", "55P03", "57P0")):
+    if state in ("53300", "57P03") or _FULL.search(words) or state.startswith(("08", "40", "55P03", "57P0")):
         return Transient(f"{name}: PostgreSQL cannot serve just now: {words}")
     if isinstance(error, errors.OperationalError) and not state and "closed the connection" in words:
         return Transient(f"{name}: the connection to PostgreSQL broke off: {words}")
