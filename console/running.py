@@ -17,6 +17,7 @@ from opsleuth.console.live import Live
 from opsleuth.console.options import Options, folder
 from opsleuth.console.reading import found_run, moment, note, resumable_runs, screen_of, write_report
 from opsleuth.console.screen import Part, open_screen
+from opsleuth.graph.alerts import understood
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.outcome import ExitCode, Status, StopReason
@@ -276,7 +277,7 @@ def _alert(stream: TextIO | None) -> Mapping[str, Any] | None:
         raise click.BadParameter("the alert is no UTF-8 text", param_hint="--alert") from None
     if not text:
         raise click.BadParameter("the alert is empty", param_hint="--alert")
-    if not text.startswith("{"):
+    if not text.startswith(("{", "[{")):
         return {"text": text}
     try:
         document = json.loads(text)
@@ -285,4 +286,4 @@ def _alert(stream: TextIO | None) -> Mapping[str, Any] | None:
         raise click.BadParameter(
             f"the alert is no valid JSON ({where}: {error.msg})", param_hint="--alert"
         ) from None
-    return dict(document)
+    return understood({"alerts": document} if isinstance(document, list) else document)

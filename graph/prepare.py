@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
+from opsleuth.graph.alerts import understood
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.clock import Clock
@@ -186,7 +187,8 @@ def _window(request: StartRequest, opened: Opened, alert: Alert | None, now: dat
 
 
 def _alert(given: Mapping[str, Any]) -> Alert:
-    """The alert as it was handed in; keys of other systems' alerts are kept as labels."""
+    """The alert as it was handed in, whoever sent it; keys that nobody knows are kept as labels."""
+    given = understood(given)
     ours = {key: value for key, value in given.items() if key in Alert.model_fields}
     others = {key: value for key, value in given.items() if key not in Alert.model_fields}
     try:
