@@ -17,6 +17,7 @@ from step_rig import RUN, begun, shell_of
 from stored_runs import HANG, REPOSITORY
 
 from opsleuth.checkpoints.errors import NotFound, WrongDigest
+from opsleuth.console import text as texts
 from opsleuth.console.screen import Screen
 from opsleuth.console.stepper import language
 from opsleuth.console.stepper.commands import COMMANDS
@@ -280,3 +281,22 @@ def test_a_change_cannot_be_given_by_hand_or_made_again(tmp_path: Path) -> None:
         session(loop, "inject c1={}")
     with pytest.raises(UsageError, match="never simply made again"):
         session(loop, "retry c1")
+
+
+@pytest.mark.parametrize(("encoding", "width"), [("ascii", 80), ("cp1252", 80), ("utf-8", 120)])
+def test_it_fits_narrow_screens_and_old_consoles(loop: Loop, encoding: str, width: int) -> None:
+    lines = (Path(__file__).parent / "session.step").read_text("utf-8").splitlines()
+    stream = io.StringIO()
+    screen = Screen(stream, width=width, encoding=encoding)
+    asyncio.run(shell_of(loop, Script([*lines[:-1], "?", "q"], screen), screen).sit())
+    shown = stream.getvalue()
+    shown.encode(encoding)
+    assert max(map(texts.width, shown.splitlines())) <= width
+
+
+def test_plain_lines_hold_no_drawing(loop: Loop) -> None:
+    stream = io.StringIO()
+    screen = Screen(stream, plain=True)
+    asyncio.run(shell_of(loop, Script(["n", "h", "q"], screen), screen).sit())
+    assert "point c1, " in stream.getvalue()
+    assert "turn 1, act, tool look" in stream.getvalue()
