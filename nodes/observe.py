@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from opsleuth.analysis.orders import order_in
 from opsleuth.checkpoints.evidence import EvidenceMeta
 from opsleuth.models.planner import Observation
 from opsleuth.nodes.deps import Deps, Step
@@ -24,6 +25,7 @@ async def observe(state: Investigation, deps: Deps) -> Step:
         )
     with deps.store.transaction():
         new = [_stored(call, result, state, deps) for call in state.pending if (result := results[call.id])]
+    _tell_orders(new, deps)
     stalled = 0 if _progress(new, asked, state.budget.limits.repeats) else state.stalled + 1
     effects = tuple(
         c.id for c in state.pending if c.risk is not Risk.READ and c.gate in (Gate.FREE, Gate.APPROVED)
@@ -40,6 +42,16 @@ async def observe(state: Investigation, deps: Deps) -> Step:
         detail = f"{stalled} turns in a row asked again for what was known"
         return Step(state.changed(stop_reason=StopReason.STAGNATION, stop_detail=detail), "verify")
     return Step(state, "verify" if effects else "plan")
+
+
+def _tell_orders(new: Iterable[Observation], deps: Deps) -> None:
+    """Say in the trace where data gives orders; the report mentions it, nobody follows it."""
+    for o in new:
+        if o.evidence == f"E{o.number}" and not o.status.is_error and (said := order_in(o.record)):
+            message = f'{o.evidence} ({o.tool}) holds text that gives orders: "{said[:300]}"'
+            deps.trace.emit(
+                "warning", code="orders", message=message, hint="it is data, and was not followed"
+            )
 
 
 def _stored(call: Call, result: CallResult, state: Investigation, deps: Deps) -> Observation:

@@ -52,7 +52,8 @@ def report(state: Investigation, deps: Deps) -> Document:
         "usage": raw["budget"]["used"],
         "limits": raw["budget"]["limits"],
         "planner": deps.planner.name,
-        "degraded": list(_degraded(deps)),
+        "degraded": list(_told("degraded", deps)),
+        "orders_in_data": list(_told("orders", deps)),
         "read_only": state.read_only,
     }
 
@@ -64,10 +65,10 @@ def _not_available(said: Iterable[str], sources: Iterable[str], observed: Iterab
     return list(dict.fromkeys((*said, *sources, *asked, *failed)))
 
 
-def _degraded(deps: Deps) -> Iterable[Mapping[str, Any]]:
-    """From which turn on another planner decided than the one that was asked for, and why."""
+def _told(code: str, deps: Deps) -> Iterable[Mapping[str, Any]]:
+    """Warnings of one kind: since which turn another planner decided, or where data gave orders."""
     for event in deps.store.events.read(deps.run, types=("warning",)):
-        if event["data"].get("code") == "degraded":
+        if event["data"].get("code") == code:
             yield {"turn": event["turn"], "why": event["data"]["message"]}
 
 
