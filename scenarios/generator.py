@@ -245,7 +245,13 @@ def _incident(scene: Scene, sources: Sources, alert: Alert, name: str) -> dict[s
 
 
 def generate_set(
-    folder: Path, *, per: int, seed: int, kinds: Sequence[str] = KINDS, decoys: bool = True
+    folder: Path,
+    *,
+    per: int,
+    seed: int,
+    kinds: Sequence[str] = KINDS,
+    levels: Collection[str] = tuple(LEVELS),
+    decoys: bool = True,
 ) -> dict[str, Key]:
     """Write `per` cases of each kind and level below `folder`, and `answers.json` beside them; return the keys.
 
@@ -253,7 +259,7 @@ def generate_set(
     """
     folder.mkdir(parents=True, exist_ok=True)
     keys: dict[str, Key] = {}
-    for number, (kind, level, place) in enumerate(_plan(per, seed, kinds), start=1):
+    for number, (kind, level, place) in enumerate(_plan(per, seed, kinds, levels), start=1):
         # The name of a case tells nothing about its cause.
         name = f"generated-{number:04}"
         keys[name] = generate(kind, level, place, folder / name, decoys=decoys)
@@ -261,7 +267,9 @@ def generate_set(
     return keys
 
 
-def _plan(per: int, seed: int, kinds: Sequence[str]) -> Iterator[tuple[str, str, int]]:
-    plan = [(kind, level, seed * 1000 + i) for kind in kinds for level in LEVELS for i in range(per)]
+def _plan(
+    per: int, seed: int, kinds: Sequence[str], levels: Collection[str]
+) -> Iterator[tuple[str, str, int]]:
+    plan = [(kind, level, seed * 1000 + i) for kind in kinds for level in levels for i in range(per)]
     Random(seed).shuffle(plan)
     return iter(plan)

@@ -81,7 +81,10 @@ def test_every_number_that_a_finding_states_is_among_its_figures(name: str) -> N
 
 def _numbers(values: list[Any]) -> list[float]:
     return [float(v) for v in values if isinstance(v, int | float)] + [
-        float(word) for v in values if not isinstance(v, int | float) for word in NUMBER.findall(str(v))
+        float(word.replace(",", ""))
+        for v in values
+        if not isinstance(v, int | float)
+        for word in NUMBER.findall(str(v))
     ]
 
 

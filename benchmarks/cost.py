@@ -1,0 +1,123 @@
+"""What an investigation costs: CPU and memory of the largest recorded case, growth with its rows, a log of 5 GB.
+
+Every figure is measured in a process of its own. Run: python benchmarks/cost.py INCIDENTS_DIR [LOG_GIGABYTES]
+"""
+
+import asyncio
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from opsleuth.analysis.records import Span
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.store import Store
+from opsleuth.graph.prepare import Settings, StartRequest
+from opsleuth.graph.session import Runner
+from opsleuth.state.clock import SystemClock
+from opsleuth.state.run_id import new_run_id
+from opsleuth.tools.sources.case import CaseFolder
+
+COPIES = 10
+TABLES = ("*.csv", "*.jsonl")
+LINE_SECONDS = 0.01
+MEGABYTE = 1e6
+
+
+def main() -> None:
+    incidents, gigabytes = Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 5.0
+    largest = max((p.parent for p in incidents.glob("*/*/incident.json")), key=weight)
+    with TemporaryDirectory() as made:
+        print(f"largest case: {largest.parent.name}/{largest.name}, {weight(largest) / MEGABYTE:.1f} MB")
+        once = measured("investigate", largest)
+        print(f"  {once}")
+        tenfold = copied(largest, Path(made) / "tenfold")
+        print(f"the same with {COPIES} times its rows, {weight(tenfold) / MEGABYTE:.1f} MB")
+        print(f"  {measured('investigate', tenfold)}")
+        log = long_log(Path(made) / "long", gigabytes)
+        print(f"a log of {(log / 'logs.jsonl').stat().st_size / 1e9:.1f} GB, ten minutes out of its middle")
+        print(f"  {measured('search', log)}")
+
+
+def measured(what: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, __file__, what, str(folder)], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def told(start: float, what: str) -> None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{what}: {time.process_time() - start:.2f} s CPU, peak memory {peak:.0f} MB")
+
+
+def investigated(folder: Path) -> None:
+    """A whole run without a model, with everything that has to be loaded for it."""
+    clock = SystemClock()
+    with TemporaryDirectory() as made, Store.open(Path(made) / "runs.db", clock, Redactor()) as store:
+        settings = Settings(case=str(folder), planner="offline", read_only=True)
+        request = StartRequest(run=new_run_id(clock.now()), settings=settings)
+        outcome = asyncio.run(Runner(store, clock=clock).start(request))
+    told(0.0, f"investigated ({(outcome.report or {}).get('verdict')})")
+
+
+def searched(folder: Path) -> None:
+    """Stream ten minutes out of the middle of a long log."""
+    case = CaseFolder.open(folder)
+    middle = (case.incident.span.start + case.incident.span.end) / 2
+    start, wall = time.process_time(), time.perf_counter()
+    lines = sum(1 for line in case.scan_logs(span=Span(middle, middle + 600)) if line.time is not None)
+    told(start, f"{lines} lines in {time.perf_counter() - wall:.2f} s")
+
+
+def weight(folder: Path) -> int:
+    return sum(path.stat().st_size for pattern in TABLES for path in folder.glob(pattern))
+
+
+def copied(folder: Path, to: Path) -> Path:
+    """The case with each table's rows written ten times, spans and series under names of their own."""
+    shutil.copytree(folder, to)
+    for path in (path for pattern in TABLES for path in to.glob(pattern)):
+        head, *rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        if path.suffix == ".jsonl":
+            head, rows = "", [head, *rows]
+        if path.name in ("topology.csv", "incident.json"):
+            continue
+        path.write_text(head + "".join(row for row in rows for _ in range(COPIES)), encoding="utf-8")
+    return to
+
+
+def long_log(folder: Path, gigabytes: float) -> Path:
+    """A case of nothing but a log in order of time, a hundred lines a second."""
+    folder.mkdir()
+    begin, written, number = 1_700_000_000.0, 0, 0
+    with (folder / "logs.jsonl").open("w", encoding="utf-8") as file:
+        while written < gigabytes * 1e9:
+            block = "".join(_line(begin, number + i) for i in range(10_000))
+            written += file.write(block)
+            number += 10_000
+    window = {"start": _stamp(begin), "end": _stamp(begin + number * LINE_SECONDS)}
+    document = {"id": "long", "alert": {"text": "a long log", "service": "web"}, "window": window}
+    (folder / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    return folder
+
+
+def _line(begin: float, number: int) -> str:
+    moment = _stamp(begin + number * LINE_SECONDS)
+    return f'{{"timestamp": "{moment}", "service": "web", "level": "INFO", "message": "GET /orders/{number} 200 12 ms {"x" * 200}"}}\n'
+
+
+def _stamp(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment)) + f".{int(moment % 1 * 1000):03d}Z"
+
+
+if __name__ == "__main__":
+    parts = {"investigate": investigated, "search": searched}
+    if sys.argv[1] in parts:
+        parts[sys.argv[1]](Path(sys.argv[2]))
+    else:
+        main()
