@@ -17,7 +17,7 @@ from opsleuth.analysis import (
 )
 from opsleuth.analysis.onset import with_start
 from opsleuth.analysis.records import Finding, Ranking, Recording, Suspect
-from opsleuth.analysis.suspects import accused, explained, related
+from opsleuth.analysis.suspects import accused, explained, related, told_once
 from opsleuth.analysis.topology import callees_of, path
 
 Detector = Callable[[Recording], list[Finding]]
@@ -55,6 +55,7 @@ def rank(recording: Recording, findings: Sequence[Finding]) -> Ranking:
     # Slowness somewhere inside explains little where users measurably wait no longer than usual.
     discounts = {"latency": UNFELT_WEIGHT} if harm.users_wait(with_start(recording)) is False else {}
     suspects = explained(recording, related(recording, accused(findings, discounts)))
+    suspects = told_once(suspects, SECOND_CAUSE)
     believable = [suspect for suspect in suspects if suspect.score >= BELIEVABLE]
     causes = _causes(believable)
     return Ranking(
@@ -95,7 +96,11 @@ def _notes(
     recording: Recording, suspects: Sequence[Suspect], causes: int, findings: Sequence[Finding]
 ) -> list[str]:
     notes = [f"{s.service} ({s.kind}): {s.findings[0].text}" for s in suspects[:causes]]
-    notes += [f"{s.service} is explained by {s.explained_by}." for s in suspects if s.explained_by]
+    notes += [
+        f"{s.service} is explained by {s.explained_by}."
+        for s in suspects
+        if s.explained_by not in (None, s.service)
+    ]
     notes += [f.text for f in findings if f.direction == "healthy"]
     missing = _missing(recording)
     return [*notes, f"Not available: {', '.join(missing)}."] if missing else notes

@@ -101,3 +101,24 @@ def _stepped_back(suspect: Suspect, reasons: Mapping[tuple[str, str], Suspect | 
         return suspect
     score = min(suspect.score * EXPLAINED_WEIGHT, _stepped_back(reason, reasons).score)
     return replace(suspect, score=score, explained_by=reason.service)
+
+
+def told_once(suspects: Sequence[Suspect], alike: float) -> list[Suspect]:
+    """Changes step back behind what stands out in their own service: they set it off, and are no cause beside it.
+
+    `alike` is the share of a change's score from which another suspect of its service counts.
+    """
+    shown = [s for s in suspects if s.findings[0].signal != "changes"]
+    told = []
+    for suspect in suspects:
+        peers = [
+            s
+            for s in shown
+            if s.service == suspect.service and s.score >= alike * suspect.score and s != suspect
+        ]
+        if suspect.findings[0].signal == "changes" and peers:
+            score = min(suspect.score, peers[0].score) * EXPLAINED_WEIGHT
+            told.append(replace(suspect, score=score, explained_by=suspect.service))
+        else:
+            told.append(suspect)
+    return _ordered(told)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from opsleuth.analysis.kinds import KINDS
 from opsleuth.analysis.records import AlertFacts, Dependency, Finding, Recording, Span, Suspect
 from opsleuth.analysis.scoring import carries, joined, strengths
-from opsleuth.analysis.suspects import accused, explained, related
+from opsleuth.analysis.suspects import accused, explained, related, told_once
 
 NAMES = "abcde"
 
@@ -156,4 +156,21 @@ def test_the_order_of_findings_and_calls_does_not_matter(
     again = explained(calls(*pairs), accused(found, {}))
     assert [(s.service, s.kind, s.explained_by) for s in ranked] == [
         (s.service, s.kind, s.explained_by) for s in again
+    ]
+
+
+def test_a_change_is_the_trigger_of_what_stands_out_in_its_service_and_no_cause_beside_it() -> None:
+    slow = Finding("statements", "statements", "db", "slow_query", 9.0, "slow", {})
+    change = Finding("changes", "changes", "db", "deploy", 4.0, "dropped an index", {})
+    other = Finding("changes", "changes", "api", "deploy", 4.0, "released", {})
+    suspects = [
+        Suspect("db", "deploy", 0.9, [change, slow]),
+        Suspect("db", "slow_query", 0.8, [slow, change]),
+        Suspect("api", "deploy", 0.7, [other]),
+    ]
+    told = told_once(suspects, 0.8)
+    assert [(s.service, s.kind, s.explained_by) for s in told] == [
+        ("db", "slow_query", None),
+        ("api", "deploy", None),
+        ("db", "deploy", "db"),
     ]
