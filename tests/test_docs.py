@@ -32,7 +32,7 @@ def opsleuth(home: Path, line: str) -> subprocess.CompletedProcess[str]:
         "PYTHONPATH": str(TOP / "src"),
         "COLUMNS": "100",
     }
-    line = line.replace("DIR", str(home / "case"))
+    line = line.replace("DIR", str(home / "case")).replace("SCRIPT", str(home / "script"))
     return subprocess.run(
         ["sh", "-c", line],
         env=environment,
@@ -54,6 +54,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from opsleuth.scenarios.orders import write_case  # noqa: PLC0415 - product code, beside its one use
 
     write_case(folder / "case")
+    (folder / "script").write_text("where\nhistory\nquit\n")
     return folder
 
 
