@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -28,15 +29,23 @@ class Standing:
     """Where the run stands, told from its events; `now` in seconds that never go back."""
 
     def __init__(self) -> None:
-        self.turn, self.turns, self.node, self.evidence, self.cost = 0, 0, "", 0, ""
+        self.turn, self.turns, self.node, self.evidence = 0, 0, "", 0
+        self.cost, self.limit = Decimal(0), ""
         self.running: dict[str, tuple[str, float]] = {}
+        self.refuted: set[str] = set()
 
     def take(self, event: Event, now: float) -> None:
         """One more event."""
         data, kind = event.get("data") or {}, event.get("type")
         self.turn, self.node = event.get("turn") or self.turn, event.get("node") or self.node
         if kind in ("run.started", "run.resumed"):
-            self.turns = (data.get("limits") or {}).get("turns") or self.turns
+            limits = data.get("limits") or {}
+            self.turns, self.limit = limits.get("turns") or self.turns, str(limits.get("cost") or "")
+        elif kind == "model.completed":
+            self.cost += Decimal(str(data.get("usd") or "0"))
+        elif kind == "hypothesis.updated":
+            change = self.refuted.add if data.get("status") == "refuted" else self.refuted.discard
+            change(str(data.get("id")))
         elif kind == "tool.started":
             self.running[str(data.get("id"))] = str(data.get("tool")), now
         elif kind in ("tool.completed", "tool.canceled", "tool.denied"):
@@ -44,10 +53,13 @@ class Standing:
             self.evidence += kind == "tool.completed" and not data.get("error")
 
     def line(self, now: float) -> str:
-        """`turn 2/30   act logs_search 12s   evidence 2`."""
+        """`turn 2/30   act logs_search 12s   cost $0.04/1.00   evidence 2   1 ruled out`."""
         turn = f"turn {self.turn}/{self.turns}" if self.turns else f"turn {self.turn}"
         calls = ", ".join(f"{tool} {took((now - since) * 1000)}" for tool, since in self.running.values())
-        return "   ".join(filter(None, (turn, f"{self.node} {calls}".strip(), f"evidence {self.evidence}")))
+        cost = f"cost ${self.cost:.2f}{f'/{self.limit}' if self.limit else ''}" if self.cost else ""
+        ruled = f"{len(self.refuted)} ruled out" if self.refuted else ""
+        parts = (turn, f"{self.node} {calls}".strip(), cost, f"evidence {self.evidence}", ruled)
+        return "   ".join(filter(None, parts))
 
 
 class Live:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from opsleuth.console.live import HEARTBEAT, Live
+from opsleuth.console.live import HEARTBEAT, Live, Standing
 from opsleuth.console.screen import Screen
 
 Trace = list[dict[str, Any]]
@@ -120,3 +120,21 @@ def test_a_reader_that_went_away_stops_the_run_as_ctrl_c_does(case_trace: Trace)
         signal.signal(signal.SIGINT, before)
     assert live.broken
     assert heard == [signal.SIGINT]
+
+
+def test_the_status_line_tells_cost_and_what_is_ruled_out() -> None:
+    standing = Standing()
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("run.started", {"limits": {"turns": 30, "cost": "1.00"}}),
+        ("model.completed", {"usd": "0.031"}),
+        ("model.completed", {"usd": "0.012"}),
+        ("hypothesis.updated", {"id": "H1", "status": "refuted"}),
+        ("hypothesis.updated", {"id": "H2", "status": "refuted"}),
+        ("hypothesis.updated", {"id": "H2", "status": "open"}),
+        ("tool.started", {"id": "x", "tool": "logs_search"}),
+    ]
+    for kind, data in told:
+        standing.take({"type": kind, "turn": 2, "node": "act", "data": data}, 0.0)
+    assert (
+        standing.line(12.0) == "turn 2/30   act logs_search 12s   cost $0.04/1.00   evidence 0   1 ruled out"
+    )

@@ -16,7 +16,7 @@ from loop_rig import Loop, concludes, looks
 from step_rig import RUN, begun, shell_of
 from stored_runs import HANG, REPOSITORY
 
-from opsleuth.checkpoints.errors import NotFound, WrongDigest
+from opsleuth.checkpoints.errors import Busy, NotFound, WrongDigest
 from opsleuth.console import text as texts
 from opsleuth.console.screen import Screen
 from opsleuth.console.stepper import language
@@ -300,3 +300,13 @@ def test_plain_lines_hold_no_drawing(loop: Loop) -> None:
     asyncio.run(shell_of(loop, Script(["n", "h", "q"], screen), screen).sit())
     assert "point c1, " in stream.getvalue()
     assert "turn 1, act, tool look" in stream.getvalue()
+
+
+def test_a_run_that_is_live_elsewhere_is_not_touched(loop: Loop) -> None:
+    with loop.store.lock(RUN):
+        with pytest.raises(Busy):
+            session(loop, "n")
+        _, shown = session(loop, "w", "pause", "q")
+    assert "works on it" in shown
+    assert [asked.kind for asked in loop.store.control.pending(RUN)] == ["pause"]
+    assert loop.world.lines("looked") == []
