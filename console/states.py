@@ -14,7 +14,6 @@ from opsleuth.console import events
 from opsleuth.console.options import Options
 from opsleuth.console.reading import note, screen_of
 from opsleuth.console.stepper import views
-from opsleuth.graph.deciding import operator
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.paths import MISSING, NoSuchPath, differences, get, plain
@@ -111,6 +110,7 @@ def fork(
     from opsleuth.console import running
     from opsleuth.console.modeling import parts
     from opsleuth.graph import fork as forks
+    from opsleuth.graph.deciding import operator
 
     with Store.open(options.database, _CLOCK, Redactor()) as store:
         point = _point(store, address)

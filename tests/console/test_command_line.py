@@ -111,6 +111,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.console.sourcing",
         "opsleuth.evals",
         "opsleuth.graph",
+        "opsleuth.graph.deciding",
         "opsleuth.graph.drawing",
         "opsleuth.graph.edits",
         "opsleuth.graph.prepare",
