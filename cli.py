@@ -2,6 +2,7 @@
 
 `run`, `demo` and `resume` investigate; `list`, `show`, `log`, `evidence` and `report` read what is stored;
 `step`, `state`, `fork` and `diff` look into a run's past and make branches of it;
+`init`, `doctor`, `tools` and `trust` are about what can be looked at;
 `graph`, `exit-codes` and `version` tell of opsleuth itself; `eval` measures it.
 """
 
@@ -14,7 +15,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from opsleuth import __version__
-from opsleuth.console.commands import branching, deciding, keeping
+from opsleuth.console.commands import branching, deciding, keeping, sourcing
 from opsleuth.console.options import Group, given
 from opsleuth.state.outcome import ExitCode, Status
 
@@ -191,16 +192,8 @@ def report(run_id: str, form: str | None, output: Path | None, *, full: bool) ->
     return reading.report(given(), run_id, form=form, output=output, full=full)
 
 
-for command in (*branching.COMMANDS, *deciding.COMMANDS, *keeping.COMMANDS):
+for command in (*branching.COMMANDS, *deciding.COMMANDS, *keeping.COMMANDS, *sourcing.COMMANDS):
     cli.add_command(command)
-
-
-@cli.command()
-def trust() -> int:
-    """Trust this project's .opsleuth/config.toml as it is now: its sources may be reached."""
-    from opsleuth.console import sourcing
-
-    return sourcing.trust_project(given())
 
 
 @cli.command()

@@ -11,6 +11,7 @@ from opsleuth.state.base import Frozen, Name
 from opsleuth.state.configfile import problems, read_toml
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.nearest import suggestion
+from opsleuth.tools.sources.secrets import Secret
 from opsleuth.tools.sources.settings import SourceSettings
 
 SETTINGS: TypeAdapter[SourceSettings] = TypeAdapter(SourceSettings)
@@ -138,9 +139,16 @@ def _reaches(document: _Document) -> tuple[str, ...]:
     for environment, entry in document.environments.items():
         for name, settings in entry.sources.items():
             raw = settings.model_dump(mode="json", exclude_none=True)
-            where = raw.get("url") or raw.get("dsn") or raw.get("path") or raw.get("files") or "this machine"
+            where = (
+                raw.get("url") or _in_words(settings) or raw.get("path") or raw.get("files") or "this machine"
+            )
             found.append(f"{environment}.{name}: {settings.kind} {where}{_commands(raw)}")
     return tuple(found)
+
+
+def _in_words(settings: SourceSettings) -> str:
+    dsn = getattr(settings, "dsn", "")
+    return dsn.place if isinstance(dsn, Secret) else str(dsn)
 
 
 def _commands(raw: Any) -> str:  # noqa: ANN401 - any JSON value

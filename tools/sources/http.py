@@ -7,6 +7,7 @@ Unavailable    nobody there, a name that does not resolve, a certificate nobody 
 TimeoutError   no answer in time
 """
 
+import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -57,9 +58,11 @@ class Api:
     async def session(self) -> AsyncIterator["Session"]:
         """Requests over shared connections. Raises Unavailable where a secret or a certificate cannot be read."""
         settings = self.settings
+        # In threads: a secret may come from a command that takes its time.
+        headers, auth = await asyncio.to_thread(lambda: (self._headers(), self._basic()))
         async with httpx.AsyncClient(
-            headers=self._headers(),
-            auth=self._basic(),
+            headers=headers,
+            auth=auth,
             verify=_trust(self.name, settings),
             proxy=settings.proxy,
             timeout=httpx.Timeout(settings.timeout, connect=min(3.0, settings.timeout)),

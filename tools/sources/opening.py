@@ -31,10 +31,11 @@ def open_live(
 ) -> list[LiveSource]:
     """The sources by their settings as stored with a run; nothing is sent yet. Raises ConfigError."""
     surroundings = Surroundings(vault, clock or SystemClock())
-    return [_open(name, stored, surroundings) for name, stored in configured.items()]
+    return [open_one(name, stored, surroundings) for name, stored in configured.items()]
 
 
-def _open(name: str, stored: Mapping[str, Any], surroundings: Surroundings) -> LiveSource:
+def open_one(name: str, stored: Mapping[str, Any], surroundings: Surroundings) -> LiveSource:
+    """The source of these settings; nothing is sent yet. Raises ConfigError, ToolError."""
     try:
         settings = SETTINGS.validate_python(stored)
     except ValidationError as error:

@@ -19,6 +19,7 @@ from opsleuth.tools.sources import postgres_sql as sql
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
 from opsleuth.tools.sources.postgres_errors import connecting, said
+from opsleuth.tools.sources.secrets import Secret
 from opsleuth.tools.sources.settings import Postgres
 from opsleuth.tools.spec import ToolError, Unavailable
 
@@ -74,8 +75,8 @@ class PostgresSource(LiveSource):
     async def _session(self) -> AsyncIterator[_Session]:
         """Raises NotPermitted, Unavailable, Transient, TimeoutError."""
         settings = self._settings
-        password = self.vault.reveal(settings.password) if settings.password else None
-        connection = await connecting(self.name, settings.dsn, password, settings.connect_seconds)
+        dsn, password = await asyncio.to_thread(self._secrets)
+        connection = await connecting(self.name, dsn, password, settings.connect_seconds)
         try:
             session = _Session(self.name, connection, [])
             await session.rows(sql.SESSION, statement_ms=f"{settings.statement_seconds * 1000:.0f}ms")
@@ -83,6 +84,12 @@ class PostgresSource(LiveSource):
             yield session
         finally:
             await connection.close()
+
+    def _secrets(self) -> tuple[str, str | None]:
+        """How to connect; read in a thread, for a command may take its time."""
+        settings = self._settings
+        dsn = self.vault.reveal(settings.dsn) if isinstance(settings.dsn, Secret) else settings.dsn
+        return dsn, self.vault.reveal(settings.password) if settings.password else None
 
     async def fetch(self, capability: Capability, window: Span) -> Fetched:
         now = self.clock.now().timestamp()

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -66,7 +67,7 @@ class Vault:
         """Tell `learn` every secret that was read, and every one to come."""
         self._listeners.append(learn)
         for value in self._known.values():
-            learn(value)
+            _teach(learn, value)
 
     def reveal(self, secret: Secret) -> str:
         """The value. Raises Unavailable, whose text names the place and what is wrong with it."""
@@ -76,8 +77,15 @@ class Vault:
                 raise Unavailable(f"the {secret.place} should hold the secret alone, on one line")
             self._known[secret] = value
             for learn in self._listeners:
-                learn(value)
+                _teach(learn, value)
         return self._known[secret]
+
+
+def _teach(learn: Learn, value: str) -> None:
+    """The value, and of a connection string its password too: error texts quote parts of it."""
+    learn(value)
+    if "://" in value and (password := urlsplit(value).password):
+        learn(password)
 
 
 def _read(secret: Secret) -> str:

@@ -110,13 +110,15 @@ class Prometheus(Http):
 class Postgres(Common):
     """A PostgreSQL database. `name` is what the service is called (default: the source's name).
 
+    `dsn` holds no password; one that does (DATABASE_URL) is a secret itself: `dsn = { env = "DATABASE_URL" }`.
+
     `history` is a SELECT of your own over stored snapshots, between the named times `%(start)s` and `%(end)s`,
     with the columns captured_at, statement, calls and total_ms or mean_ms, and calls_per_sec, rows, waits where
     it has them. `sample` in seconds is how long live statements are watched.
     """
 
     kind: Literal["postgres"] = "postgres"
-    dsn: Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+    dsn: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] | Secret
     password: Secret | None = None
     name: Name | None = None
     history: Annotated[str, StringConstraints(max_length=4_000)] | None = None
@@ -128,6 +130,8 @@ class Postgres(Common):
 
     @model_validator(mode="after")
     def _no_password(self) -> "Postgres":
+        if isinstance(self.dsn, Secret):
+            return self
         if "password=" in self.dsn.replace(" ", "").lower() or _in_userinfo(self.dsn):
             raise ValueError("the dsn holds a password: name its place with `password = { env = … }`")
         return self

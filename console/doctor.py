@@ -1,0 +1,117 @@
+"""`doctor`: tries every configured source, side by side and not for long; says what is wrong and how to mend it."""
+
+import asyncio
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from textwrap import wrap
+from time import monotonic
+from typing import Any
+
+from opsleuth.console import events
+from opsleuth.console.options import Options
+from opsleuth.console.reading import screen_of
+from opsleuth.console.screen import Part, Style
+from opsleuth.console.sourcing import NO_SOURCE, is_trusted, look
+from opsleuth.state.clock import SystemClock
+from opsleuth.state.errors import ConfigError
+from opsleuth.state.outcome import ExitCode
+from opsleuth.tools.sources.config import Configured
+from opsleuth.tools.sources.live import Check, LiveSource, Surroundings
+from opsleuth.tools.sources.opening import open_one
+from opsleuth.tools.sources.secrets import Secret, Vault
+from opsleuth.tools.spec import ToolError
+
+DEADLINE = 5.0
+"""Seconds that a source may take for all of its checks."""
+_STYLES: Mapping[str, Style] = {"ok": "good", "warning": "warn", "failed": "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One source and what was found; `secrets` are the places of its secrets, never their values."""
+
+    name: str
+    kind: str
+    seconds: float
+    checks: Sequence[Check]
+    secrets: Sequence[str] = ()
+
+
+def doctor(options: Options) -> int:
+    """`doctor`: 0 where everything works, 8 where something does not. Raises ConfigError for a file that cannot be read."""
+    found = look(options)
+    if not found.sources:
+        raise ConfigError(NO_SOURCE)
+    if found.project and found.reaches and not is_trusted(found):
+        raise ConfigError(
+            f"{found.project} is not trusted, so nothing was tried. Read it, then: opsleuth trust"
+        )
+    examined = asyncio.run(examine(found))
+    if options.json:
+        events.write_json(sys.stdout, _document(found, examined))
+    else:
+        _show(options, found, examined)
+    failed = any(check.state == "failed" for source in examined for check in source.checks)
+    return ExitCode.CONFIG if failed else ExitCode.OK
+
+
+async def examine(found: Configured) -> Sequence[Examined]:
+    """Every source of the environment, all at the same time."""
+    surroundings = Surroundings(Vault(), SystemClock())
+    return await asyncio.gather(*(_examine(name, raw, surroundings) for name, raw in found.sources.items()))
+
+
+async def _examine(name: str, raw: Mapping[str, Any], surroundings: Surroundings) -> Examined:
+    began = monotonic()
+    try:
+        source: LiveSource = open_one(name, raw, surroundings)
+        async with asyncio.timeout(DEADLINE):
+            checks = await source.check()
+    except TimeoutError as error:
+        text = str(error) or f"no answer within {DEADLINE:g} s"
+        checks = [Check("reached", "failed", text, "check address, network and firewall")]
+    except (ToolError, ConfigError) as error:
+        checks = [Check("reached", "failed", str(error))]
+    return Examined(name, str(raw["kind"]), monotonic() - began, checks, tuple(_places(raw)))
+
+
+def _places(raw: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
+    if not isinstance(raw, Mapping):
+        return
+    for key, value in raw.items():
+        if isinstance(value, Mapping) and value.keys() & {"env", "file", "command", "keyring"}:
+            yield f"{key} from {Secret.model_validate(value).place}"
+        else:
+            yield from _places(value)
+
+
+def _document(found: Configured, examined: Sequence[Examined]) -> Mapping[str, Any]:
+    return {
+        "environment": found.environment,
+        "file": str(found.project) if found.project else None,
+        "sources": [
+            {
+                "name": source.name,
+                "kind": source.kind,
+                "seconds": round(source.seconds, 2),
+                "secrets": list(source.secrets),
+                "checks": [asdict(check) for check in source.checks],
+            }
+            for source in examined
+        ],
+    }
+
+
+def _show(options: Options, found: Configured, examined: Sequence[Examined]) -> None:
+    screen = screen_of(options)
+    room = max((screen.width or 200) - 11, 40)
+    screen.line(f"environment {found.environment}" + (f"   file {found.project}" if found.project else ""))
+    for source in examined:
+        secrets = f"   {', '.join(source.secrets)}" if source.secrets else ""
+        screen.line(Part(source.name, "title"), f"   {source.kind}   {source.seconds:.1f} s{secrets}")
+        for check in source.checks:
+            first, *rest = wrap(f"{check.what}: {check.text}", room) or [check.what]
+            screen.line("  ", Part(f"{check.state:<8}", _STYLES[check.state]), first)
+            for line in (*rest, *wrap(f"-> {check.remedy}" if check.remedy else "", room)):
+                screen.line(" " * 10, line)
