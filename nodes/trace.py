@@ -39,10 +39,14 @@ class Trace:
         `along` writes what the event tells of, in the same transaction.
         """
         self.later(kind, **data)
-        with self._store.transaction():
-            if along is not None:
-                along()
-            stored = [self._append(*waiting) for waiting in self._waiting]
+        try:
+            with self._store.transaction():
+                if along is not None:
+                    along()
+                stored = [self._append(*waiting) for waiting in self._waiting]
+        except BaseException:
+            self._waiting.pop()  # what it tells of did not happen
+            raise
         self._waiting.clear()
         for event in stored:
             self._on_event(event)
