@@ -57,10 +57,6 @@ class RunLock:
         finally:
             os.close(descriptor)
 
-    def sign(self) -> None:
-        """Write pid, host and start into the run's row: needed once more if the row was created under the lock."""
-        self._sign(_TAKE)
-
     def _sign(self, sql: str) -> None:
         process = this_process()._asdict()
         self._backing.db.change(sql, {**process, "now": self._backing.now(), "run": self.run})

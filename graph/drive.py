@@ -137,7 +137,8 @@ async def _watch(deps: Deps) -> None:
         await asyncio.sleep(POLL_SECONDS)
         if (wish := deps.halted()) != heard:
             heard = wish
-            deps.stopping.stop()
+            if wish is not None:
+                deps.stopping.stop()
 
 
 @contextlib.contextmanager

@@ -4,9 +4,8 @@ One process per run: the lock is held for the whole attempt. The state's own sta
 finished; the runs row is a cache of it for `list`, repaired here.
 """
 
-import os
-import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -104,14 +103,11 @@ class Runner:
 
         Raises NotFound, Busy, and Unreadable for a run that this version cannot read; nothing is changed then.
         """
-        row = self._row(run)
         changed = {key: value for key, value in (("planner", planner), ("model", model)) if value}
-        with self.store.lock(row.id):
+        with self._held(run) as row:
             chosen = deciders_of(self.parts, Settings.of(dict(row.settings) | changed), self.store)
             try:
-                return await self._attempt(
-                    row, lambda s: self._resumed(row, s, limits, planner), chosen, changed
-                )
+                return await self._attempt(row, lambda s: self._resumed(row, s, limits), chosen, changed)
             except NothingToDo as over:
                 return self._left(row, over)
 
@@ -120,13 +116,12 @@ class Runner:
 
         What waits for a person is withdrawn; an unknown effect stays a question. Raises NotFound, Busy.
         """
-        row = self._row(run)
-        with self.store.lock(row.id):
+        with self._held(run) as row:
             for asked in self.store.approvals.list(row.id, "pending"):
                 if asked.about != "effect":
                     self.store.approvals.stale(row.id, asked.id, f"the run was ended ({kind})")
             chosen = deciders_of(self.parts, Settings.of(row.settings), self.store)
-            outcome = await self._attempt(row, self._ending, chosen, kept=frozenset({kind}))
+            outcome = await self._attempt(row, self._ending, chosen)
             self.store.control.clear(row.id, kind)
             return outcome
 
@@ -141,12 +136,12 @@ class Runner:
 
     async def retry(self, run: str) -> Outcome:
         """Go on, and forget the failed look-ups of the turn in progress; a change is never made again for that."""
-        row = self._row(run)
-        with open_saver(self.store.path) as saver:
-            snapshot = await build.build(saver).aget_state({"configurable": {"thread_id": row.id}})
-        pending = readable(row, snapshot).pending if snapshot.values else ()
-        with self.store.lock(row.id):
-            for call in pending:
+        with self._held(run) as row:
+            with open_saver(self.store.path) as saver:
+                snapshot = await build.build(saver).aget_state({"configurable": {"thread_id": row.id}})
+            # Past act every pending call must keep its result: observe takes them all.
+            before_act = set(snapshot.next) & {"approve", "act"}
+            for call in readable(row, snapshot).pending if before_act else ():
                 found = self.store.results.get(row.id, call.id)
                 if call.risk is Risk.READ and found is not None and found.status.is_error:
                     self.store.results.discard(row.id, call.id)
@@ -157,18 +152,28 @@ class Runner:
 
         Raises NotFound, Busy, WrongDigest, AlreadyDecided, and UsageError for arguments that the tool refuses.
         """
-        row = self._row(run)
-        asked = self.store.approvals.asked(row.id, approval_id, hashed)
-        arguments = deciding.changed(asked.document["arguments"], edits)
 
         def again(snapshot: StateSnapshot, deps: Deps) -> Command[str]:
             if wrong := fault(asked, arguments, deps):
                 raise UsageError(wrong)
             return Command(resume=questions.edited(snapshot, asked, arguments))
 
-        with self.store.lock(row.id):
+        with self._held(run) as row:
+            asked = self.store.approvals.asked(row.id, approval_id, hashed)
+            arguments = deciding.changed(asked.document["arguments"], edits)
             chosen = deciders_of(self.parts, Settings.of(row.settings), self.store)
             return await self._attempt(row, lambda _: Answering({}, again), chosen)
+
+    @contextmanager
+    def _held(self, run: str) -> Iterator[RunRow]:
+        """The run's lock, and its row as it stands under it: another attempt may have ended while we came.
+
+        Nobody held the run, so a pause that was asked for has been granted. Raises NotFound, Busy.
+        """
+        run = self._row(run).id
+        with self.store.lock(run):
+            self.store.control.clear(run, "pause")
+            yield self._row(run)
 
     async def _attempt(
         self,
@@ -176,7 +181,6 @@ class Runner:
         next_input: NextInput,
         chosen: Deciders,
         changed: Mapping[str, Any] | None = None,
-        kept: Collection[str] = (),
     ) -> Outcome:
         with open_saver(self.store.path) as saver:
             graph = build.build(saver)
@@ -187,7 +191,7 @@ class Runner:
             }
             snapshot = await graph.aget_state(config)
             given = next_input(snapshot)
-            row = self._begin(row, changed or {}, kept)
+            row = self._begin(row, changed or {})
             deps = deps_for(
                 self.parts,
                 self.store,
@@ -219,9 +223,7 @@ class Runner:
             given = Answering({})
         return self._end(row, await graph.aget_state(config), ended, deps)
 
-    def _resumed(
-        self, row: RunRow, snapshot: StateSnapshot, limits: Mapping[str, Any], planner: str | None
-    ) -> Given:
+    def _resumed(self, row: RunRow, snapshot: StateSnapshot, limits: Mapping[str, Any]) -> Given:
         """What makes the graph go on: nothing, the answers that were waited for, or another way out of the end."""
         if not snapshot.values:
             return dict(row.settings["state"])
@@ -230,7 +232,7 @@ class Runner:
             limits=Limits.model_validate(to_json(state.budget.limits) | dict(limits)), used=state.budget.used
         )
         if state.status in FINISHED:
-            return self._reopened(state, budget, planner)
+            return self._reopened(state, budget)
         if snapshot.interrupts:
             if self.asker is None and questions.unanswered(self.store, row.id, snapshot):
                 raise NothingToDo(
@@ -239,8 +241,11 @@ class Runner:
             return Answering(limits)
         return Command(update={"budget": to_json(budget)}) if limits else None
 
-    def _reopened(self, state: Investigation, budget: Budget, planner: str | None) -> Given:
-        """A finished run goes on from plan, if what ended it is no longer so."""
+    def _reopened(self, state: Investigation, budget: Budget) -> Given:
+        """A finished run goes on from plan, if what ended it is no longer so.
+
+        The partial conclusion of the stop goes: a second stop must tell what was found since.
+        """
         ended = (state.status, state.stop_reason)
         if state.stop_reason is StopReason.TERMINATED:
             raise NothingToDo(
@@ -258,7 +263,6 @@ class Runner:
                 f"its {limit.value.replace('_', ' ')} is used up; give a new total with --max-{flag.get(limit, 'cost')}",
                 *ended,
             )
-        del planner
         again = state.changed(
             status=Status.RUNNING,
             stop_reason=None,
@@ -266,6 +270,8 @@ class Runner:
             stalled=0,
             malformed=0,
             rework=0,
+            draft=None,
+            review=None,
             budget=budget,
         )
         return Command(goto="plan", update=to_json(again))
@@ -273,23 +279,16 @@ class Runner:
     def _left(self, row: RunRow, over: NothingToDo) -> Outcome:
         """Nothing was done; the row is repaired, for whoever ended the run may have died before it could."""
         outcome = outcome_of(self.store, row.id, over.status, over.reason, detail=str(over))
-        self.store.runs.update(
-            row.id, status=over.status, stop_reason=over.reason, verdict=outcome.verdict, pid=None
-        )
+        self.store.runs.update(row.id, status=over.status, stop_reason=over.reason, verdict=outcome.verdict)
         return outcome
 
-    def _begin(self, row: RunRow, changed: Mapping[str, Any], kept: Collection[str] = ()) -> RunRow:
-        """A new attempt. A wish of before it was granted when the last one ended, but for those to be `kept`."""
-        for kind in ("pause", "cancel"):
-            if kind not in kept:
-                self.store.control.clear(row.id, kind)
+    def _begin(self, row: RunRow, changed: Mapping[str, Any]) -> RunRow:
+        """A new attempt. A cancellation that was never granted still stands: its process may have died before."""
         self.store.runs.update(
             row.id,
             attempt=row.attempt + 1,
             status=Status.RUNNING,
             stop_reason=None,
-            pid=os.getpid(),
-            host=socket.gethostname(),
             settings=dict(row.settings) | dict(changed),
         )
         return self._row(row.id)
@@ -313,6 +312,7 @@ class Runner:
 
     def _end(self, row: RunRow, snapshot: StateSnapshot, ended: Ended, deps: Deps) -> Outcome:
         """Repair the row from the state, say the last word in the trace, and return how it stands."""
+        deps.forget_notes()
         state = Investigation.model_validate(snapshot.values) if snapshot.values else None
         status, reason, detail = ended.status, ended.stop_reason, ended.detail
         waiting = questions.ask(snapshot, deps)
@@ -320,6 +320,7 @@ class Runner:
             status, detail = Status.WAITING, f"{len(waiting)} approval{'s' * (len(waiting) != 1)} pending"
         elif state is not None and state.status in FINISHED:
             status, reason, detail = state.status, state.stop_reason, state.stop_detail
+            self.store.control.clear(row.id, "cancel")
         outcome = outcome_of(self.store, row.id, status, reason, detail, ended.signaled)
         used = state.budget.used if state else None
         self.store.runs.update(
@@ -331,7 +332,6 @@ class Runner:
             node=snapshot.next[0] if snapshot.next else "end",
             tokens=used.tokens if used else 0,
             cost=str(used.cost) if used else "0",
-            pid=None,
         )
         deps.trace.emit(
             LAST_EVENT[status],

@@ -5,15 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from langgraph.errors import GraphDrained
+
 from opsleuth.checkpoints.store import Store
 from opsleuth.models.planner import OFFLINE, Planner, Reviewer
 from opsleuth.nodes.observed import Observed
 from opsleuth.nodes.stopping import Stopping
 from opsleuth.nodes.trace import Place, Trace
-from opsleuth.state.calls import Call
+from opsleuth.state.calls import Call, ResultStatus
 from opsleuth.state.clock import Clock
 from opsleuth.state.investigation import Investigation
-from opsleuth.tools.executor import Executor
+from opsleuth.state.results import CallResult
+from opsleuth.tools.executor import Executor, Part
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.spec import ToolContext
 
@@ -58,6 +61,8 @@ class Deps:
     step: int = 0
     entered: float = 0.0
     warned: set[str] = field(default_factory=set)
+    noted: int | None = None
+    """The newest note that a decision has heard. It goes when that decision is stored, never before."""
 
     @property
     def second_opinion(self) -> Reviewer | None:
@@ -71,12 +76,19 @@ class Deps:
                 await close()
 
     def enter(self, node: str, state: Investigation, checkpoint: str) -> None:
-        """A node begins."""
+        """A node begins: what the one before has written is stored."""
+        self.forget_notes()
         self.step += 1
         self.entered = self.clock.monotonic()
         turn = state.budget.used.turns + (node == "plan")
         self.trace.enter(Place(turn, node, self.step, checkpoint))
         self.trace.later("step.started")
+
+    def forget_notes(self) -> None:
+        """Take the notes that were heard off the table."""
+        if self.noted is not None:
+            self.store.control.clear(self.run, "note", upto=self.noted)
+            self.noted = None
 
     def leave(self, before: Investigation, step: Step) -> Investigation:
         """A node has ended: the state with the node's active time, and the trace of what it changed."""
@@ -102,3 +114,14 @@ class Deps:
     def active_seconds(self, state: Investigation) -> float:
         """Active time of the run up to this moment, in seconds; the node's own time is not yet in the state."""
         return state.budget.used.seconds + self.clock.monotonic() - self.entered
+
+    def seconds_left(self, state: Investigation) -> float:
+        """What remains of the run's active time, in seconds; never below 0."""
+        return max(state.budget.limits.seconds - self.active_seconds(state), 0.0)
+
+    async def read(self, call: Call, context: ToolContext, left: float, part: Part = "run") -> CallResult:
+        """Look at the world, for at most `left` seconds. Raises GraphDrained when the run is to stop meanwhile."""
+        result = await self.stopping.run(self.executor.run(call, context, part=part, seconds_left=left))
+        if result.status is ResultStatus.CANCELED and self.stopping.wished:
+            raise GraphDrained("stopped")
+        return result

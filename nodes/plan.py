@@ -17,7 +17,12 @@ from opsleuth.tools.spec import InvalidArguments
 
 
 async def plan(state: Investigation, deps: Deps) -> Step:
-    """One turn's decision. A limit is checked before the planner is asked; a bad decision is told to it."""
+    """One turn's decision. A limit is checked before the planner is asked; a bad decision is told to it.
+
+    A run that was stopped comes by once more when its last change has been checked: no planner is asked then.
+    """
+    if state.stop_reason is not None:
+        return Step(state, "verify")
     if limit := state.budget.exceeded(deps.active_seconds(state)):
         return _stop(state, limit, f"the {limit.value.replace('_', ' ')} was reached")
     notes = [asked for asked in deps.store.control.pending(deps.run) if asked.kind == "note"]
@@ -45,7 +50,7 @@ async def plan(state: Investigation, deps: Deps) -> Step:
     except Malformed as error:
         return _malformed(state, deps, str(error))
     if notes:
-        deps.store.control.clear(deps.run, "note", upto=notes[-1].id)
+        deps.noted = notes[-1].id
     return step
 
 

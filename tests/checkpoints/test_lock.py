@@ -127,15 +127,6 @@ def test_the_same_process_cannot_hold_a_run_twice(store: Store, second: Store, r
         pass
 
 
-def test_a_run_made_under_its_lock_can_be_signed(store: Store) -> None:
-    with store.lock("inv-new") as lock:
-        store.runs.create(RunRow(id="inv-new", question="q"))
-        lock.sign()
-        row = store.runs.get("inv-new")
-        assert row is not None
-        assert row.pid == this_process().pid
-
-
 @pytest.mark.parametrize("wrong", ["", "../x", "a/b", ".migration", "x" * 101, "a\n"])
 def test_a_lock_needs_a_run_id(store: Store, wrong: str) -> None:
     with pytest.raises(NotFound, match="no run id"):
