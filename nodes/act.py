@@ -5,6 +5,7 @@ has lost its force is asked again; what is done by then stays done.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from langgraph.errors import GraphDrained
 
@@ -12,7 +13,7 @@ from opsleuth.checkpoints.errors import NotApproved
 from opsleuth.models.planner import Observation
 from opsleuth.nodes.asking import gated
 from opsleuth.nodes.deps import Deps, Step
-from opsleuth.nodes.effects import begun, perform
+from opsleuth.nodes.effects import begun, granted, perform
 from opsleuth.nodes.halt import STOPS
 from opsleuth.state.calls import Call, Gate, ResultStatus, Risk
 from opsleuth.state.investigation import Investigation
@@ -22,33 +23,39 @@ from opsleuth.tools.spec import CallResult
 async def act(state: Investigation, deps: Deps) -> Step:
     """Reads side by side, effects one at a time after them, refusals at once."""
     missing = [call for call in state.pending if _open(call, deps)]
-    reads = [_finish(call, state, deps) for call in missing if call.risk is Risk.READ]
-    for outcome in await asyncio.gather(*reads, return_exceptions=True):
-        if outcome is not None:
-            raise outcome
-    asked: dict[str, str] = {}
+    asked = await _reads([call for call in missing if call.risk is Risk.READ], state, deps)
     for call in missing:
         if call.risk is not Risk.READ:
             try:
                 await _finish(call, state, deps)
             except NotApproved as why:
                 asked[call.id] = str(why)
-                _withdraw(call, str(why), deps)
     if not asked:
         return Step(state, "observe")
+    for call_id, reason in asked.items():
+        _withdraw(call_id, reason, deps)
     pending = tuple(gated(c, Gate.ASK, asked[c.id]) if c.id in asked else c for c in state.pending)
     return Step(state.changed(pending=pending), "approve")
 
 
-def _withdraw(call: Call, why: str, deps: Deps) -> None:
+async def _reads(calls: Sequence[Call], state: Investigation, deps: Deps) -> dict[str, str]:
+    """Run them side by side; returns those that a person must be asked about (again), each with the reason."""
+    outcomes = await asyncio.gather(*(_finish(call, state, deps) for call in calls), return_exceptions=True)
+    for outcome in outcomes:
+        if outcome is not None and not isinstance(outcome, NotApproved):
+            raise outcome
+    return {call.id: str(why) for call, why in zip(calls, outcomes, strict=True) if why is not None}
+
+
+def _withdraw(call_id: str, why: str, deps: Deps) -> None:
     """What was approved has lost its force: the row says so, and the question is put anew."""
     for approval in deps.store.approvals.list(deps.run, "approved"):
-        if approval.subject == call.id:
+        if approval.subject == call_id:
             deps.trace.emit(
                 "approval.stale",
                 along=lambda a=approval: deps.store.approvals.stale(deps.run, a.id, why),  # type: ignore[misc]
                 id=approval.id,
-                call=call.id,
+                call=call_id,
                 reason=why,
             )
 
@@ -74,22 +81,20 @@ async def _finish(call: Call, state: Investigation, deps: Deps) -> None:
     elif call.risk is Risk.READ and (earlier := deps.observed.answer(call.digest)):
         result = _from_record(call, earlier)
     else:
-        deps.trace.emit("tool.started", id=call.id, tool=call.tool)
         result = await _run(call, state, deps)
     _store(call, result, deps)
 
 
 async def _run(call: Call, state: Investigation, deps: Deps) -> CallResult:
-    left = max(state.budget.limits.seconds - deps.active_seconds(state), 0.0)
-    context = deps.context(state, call)
+    left, context = deps.seconds_left(state), deps.context(state, call)
     if call.risk is not Risk.READ:
         if deps.stopping.wished and not begun(call, deps):
             raise GraphDrained("stopped")
+        deps.trace.emit("tool.started", id=call.id, tool=call.tool)
         return await perform(call, context, left, deps)
-    result = await deps.stopping.run(deps.executor.run(call, context, seconds_left=left))
-    if result.status is ResultStatus.CANCELED and deps.stopping.wished:
-        raise GraphDrained("stopped")
-    return result
+    granted(call, deps)
+    deps.trace.emit("tool.started", id=call.id, tool=call.tool)
+    return await deps.read(call, context, left)
 
 
 def _refused(call: Call) -> CallResult:

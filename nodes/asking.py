@@ -31,7 +31,7 @@ async def _prepared(call: Call, state: Investigation, deps: Deps) -> Call:
     spec = deps.toolbox.known(call.tool)
     if spec is None or spec.precheck is None:
         return gated(call, call.gate, call.gate_reason, "")
-    looked = await deps.executor.run(call, deps.context(state, call), part="precheck")
+    looked = await deps.read(call, deps.context(state, call), deps.seconds_left(state), "precheck")
     if looked.status in REFUSES:
         return gated(call, Gate.REFUSED, looked.headline)
     text = looked.headline if looked.status is ResultStatus.OK else f"could not be made: {looked.headline}"

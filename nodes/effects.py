@@ -71,7 +71,7 @@ def _same(call: Call, deps: Deps) -> EffectRow | None:
 
 
 async def _begin(call: Call, context: ToolContext, left: float, deps: Deps) -> CallResult:
-    grant = _grant(call, deps)
+    grant = granted(call, deps)
     if (refusal := await _refusal(call, context, left, deps)) is not None:
         if grant is not None:
             deps.store.approvals.stale(deps.run, grant.approval, f"not executed: {refusal.headline}")
@@ -102,11 +102,19 @@ async def _begin(call: Call, context: ToolContext, left: float, deps: Deps) -> C
 
 
 async def _refusal(call: Call, context: ToolContext, left: float, deps: Deps) -> CallResult | None:
-    """Look at the target once more: what was approved an hour ago may no longer make sense."""
+    """Look at the target once more: what was approved an hour ago may no longer make sense.
+
+    Without any time left nothing is begun: a change that was never sent must not end as one that nobody knows about.
+    """
+    if left <= 0:
+        text = f"not executed: the run's time is used up before {call.tool} was begun"
+        return CallResult(
+            call_id=call.id, status=ResultStatus.TIMEOUT, record={"error": text}, headline=text, tries=0
+        )
     spec = deps.toolbox.known(call.tool)
     if spec is None or spec.precheck is None:
         return None
-    looked = await deps.executor.run(call, context, part="precheck", seconds_left=left)
+    looked = await deps.read(call, context, left, "precheck")
     if looked.status is ResultStatus.OK:
         return None
     return replace(looked, headline=f"not executed: {looked.headline}"[:300])
@@ -165,7 +173,7 @@ def _say_waiting(call: Call, deps: Deps) -> None:
     )
 
 
-def _grant(call: Call, deps: Deps) -> Grant | None:
+def granted(call: Call, deps: Deps) -> Grant | None:
     """The valid approval of exactly this call, None where policy lets it run by itself. Raises NotApproved."""
     ruling = deps.toolbox.ruling(call)
     if call.gate is Gate.FREE and ruling.gate is Gate.FREE:

@@ -78,8 +78,7 @@ async def _settled(row: EffectRow, seconds: float, state: Investigation, deps: D
     """Read until it holds, cannot be told, or the time is over. A cancelled run looks once."""
     call = call_of(row)
     context = replace(deps.context(state, call), result=row.result, idempotency_key=row.key)
-    left = max(state.budget.limits.seconds - deps.active_seconds(state), 0.0)
-    deadline = deps.clock.monotonic() + min(seconds, left)
+    deadline = deps.clock.monotonic() + min(seconds, deps.seconds_left(state))
     pause, waited = FIRST_PAUSE, 0.0
     while True:
         work = deps.executor.run(call, context, part="postcondition")
