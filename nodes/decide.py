@@ -4,12 +4,20 @@ from collections.abc import Iterable, Sequence
 
 from opsleuth.models.planner import Observation
 from opsleuth.state.decision import Decision, HypothesisChange, PlanChange
-from opsleuth.state.investigation import Hypothesis, Investigation, PlanStep
+from opsleuth.state.investigation import (
+    MOST_CITED,
+    MOST_HYPOTHESES,
+    MOST_STEPS,
+    Hypothesis,
+    Investigation,
+    PlanStep,
+)
 
 
 def faults(decision: Decision, state: Investigation, observed: Sequence[Observation]) -> list[str]:
     """What is wrong with a decision, in words for the planner; empty if it may be applied."""
     return [
+        *_room_faults(decision, state),
         *_plan_faults(decision.plan, state),
         *(fault for change in decision.hypotheses for fault in _hypothesis_faults(change, state, observed)),
         *_test_faults(decision, state),
@@ -18,7 +26,7 @@ def faults(decision: Decision, state: Investigation, observed: Sequence[Observat
 
 
 def apply(decision: Decision, state: Investigation) -> Investigation:
-    """The state with the decision's plan and hypothesis changes; raises ValidationError beyond its bounds."""
+    """The state with the plan and hypothesis changes of a decision without `faults`."""
     plan = list(state.plan)
     for change in decision.plan:
         plan = _change_step(plan, change)
@@ -26,6 +34,15 @@ def apply(decision: Decision, state: Investigation) -> Investigation:
     for revised in decision.hypotheses:
         hypotheses = _change_hypothesis(hypotheses, revised)
     return state.changed(plan=tuple(plan), hypotheses=tuple(hypotheses))
+
+
+def _room_faults(decision: Decision, state: Investigation) -> Iterable[str]:
+    steps = len(state.plan) + sum(change.id is None for change in decision.plan)
+    if steps > MOST_STEPS:
+        yield f"plan: {steps} steps, there is room for {MOST_STEPS}: change the status of those there are"
+    opened = len(state.hypotheses) + sum(change.id is None for change in decision.hypotheses)
+    if opened > MOST_HYPOTHESES:
+        yield f"hypotheses: {opened}, there is room for {MOST_HYPOTHESES}: support or refute those there are"
 
 
 def _plan_faults(changes: Iterable[PlanChange], state: Investigation) -> Iterable[str]:
@@ -116,6 +133,11 @@ def _revised(old: Hypothesis, change: HypothesisChange) -> Hypothesis:
         service=change.service or old.service,
         kind=change.kind or old.kind,
         status=change.status,
-        supporting=tuple(dict.fromkeys((*old.supporting, *change.supporting))),
-        contradicting=tuple(dict.fromkeys((*old.contradicting, *change.contradicting))),
+        supporting=_cited(old.supporting, change.supporting),
+        contradicting=_cited(old.contradicting, change.contradicting),
     )
+
+
+def _cited(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
+    """Both, each once; beyond what there is room for the oldest go."""
+    return tuple(dict.fromkeys((*old, *new)))[-MOST_CITED:]

@@ -62,6 +62,12 @@ class Demand(Frozen):
     count: Annotated[int, Field(ge=1, le=50)] | None = None
 
 
+MOST_STEPS = 40
+MOST_HYPOTHESES = 40
+MOST_CITED = 40
+"""Steps of the plan, hypotheses, and evidence on one side of a hypothesis."""
+
+
 class PlanStep(Frozen):
     """One step of the rough plan."""
 
@@ -78,12 +84,12 @@ class Hypothesis(Frozen):
     service: Name | None = None
     kind: Kind | None = None
     status: Literal["open", "supported", "refuted"] = "open"
-    supporting: Annotated[tuple[EvidenceId, ...], Field(max_length=40)] = ()
-    contradicting: Annotated[tuple[EvidenceId, ...], Field(max_length=40)] = ()
+    supporting: Annotated[tuple[EvidenceId, ...], Field(max_length=MOST_CITED)] = ()
+    contradicting: Annotated[tuple[EvidenceId, ...], Field(max_length=MOST_CITED)] = ()
 
 
 class Notice(Frozen):
-    """Something that the planner is told at its next turn: an error of its own, a mark, a limit drawing near."""
+    """Something that the planner is told at its next turn: an error of its own, a mark, a note of the operator."""
 
     code: Literal[
         "malformed",
@@ -94,8 +100,6 @@ class Notice(Frozen):
         "rework",
         "denied",
         "note",
-        "limit",
-        "refused",
     ]
     text: Sentence
 
@@ -114,8 +118,8 @@ class Investigation(Frozen):
     checklist: Annotated[tuple[Demand, ...], Field(max_length=20)] = ()
     read_only: bool = False
 
-    plan: Annotated[tuple[PlanStep, ...], Field(max_length=40)] = ()
-    hypotheses: Annotated[tuple[Hypothesis, ...], Field(max_length=40)] = ()
+    plan: Annotated[tuple[PlanStep, ...], Field(max_length=MOST_STEPS)] = ()
+    hypotheses: Annotated[tuple[Hypothesis, ...], Field(max_length=MOST_HYPOTHESES)] = ()
     observations: Annotated[int, Field(ge=0, lt=10_000_000)] = 0
     pending: Annotated[tuple[Call, ...], Field(max_length=8)] = ()
     unverified: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
