@@ -24,6 +24,9 @@ SECRETS = (
 """Commands that print secrets: never without a person, whatever grade somebody gave their tool."""
 
 
+_LOOSENS = frozenset({"allow", "open"})
+
+
 class Ruling(NamedTuple):
     """A gate and the reason for it, as one sentence."""
 
@@ -47,12 +50,11 @@ class Rule:
     line: int | None = None
 
     def fits(self, spec: ToolSpec, arguments: Mapping[str, Any], target: str | None) -> bool:
-        """Whether the rule speaks of this call. Any reading of it will do, for an allow it takes all of them."""
-        if self.word == "open":
-            return spec.name in self.tools
-        strict = self.word == "allow"
+        """Whether the rule speaks of this call. Any reading of it will do; to loosen, it takes all of them."""
+        strict = self.word in _LOOSENS
+        exact = self.word == "open"
         return (
-            _fits(self.tools, (spec.name.casefold(),), strict=strict)
+            (spec.name in self.tools if exact else _fits(self.tools, (spec.name.casefold(),), strict=strict))
             and (not self.targets or _fits(self.targets, _target(target), strict=strict))
             and (not self.environments or _fits(self.environments, readings(spec.environment), strict=strict))
             and all(self._argument(name, patterns, arguments) for name, patterns in self.arguments.items())
@@ -61,7 +63,7 @@ class Rule:
     def _argument(self, name: str, patterns: tuple[str, ...], arguments: Mapping[str, Any]) -> bool:
         """`*` as a name means any argument."""
         values = list(arguments.values()) if name == "*" else [arguments[name]] if name in arguments else []
-        if self.word == "allow":
+        if self.word in _LOOSENS:
             return bool(values) and all(_fits(patterns, readings(v), strict=True) for v in values)
         return any(_fits(patterns, readings(value), strict=False) for value in values)
 

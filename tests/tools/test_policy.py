@@ -156,3 +156,12 @@ def test_a_broken_file_stops_the_start(tmp_path: Path, text: str, says: str) -> 
     path.write_text(text)
     with pytest.raises(ConfigError, match=says):
         load([("operator", path, True)])
+
+
+def test_what_is_opened_for_one_target_is_open_for_no_other() -> None:
+    rule = Rule(word="open", tools=("foreign_shell",), targets=("staging/*",), environments=("staging",))
+    policy = Policy([Layer("operator", trusted=True, rules=(rule,))])
+    staging = tool(Risk.IRREVERSIBLE, environment="staging")
+    assert policy.rule(staging, {"command": "x"}, "staging/orders").gate is Gate.ASK
+    assert policy.rule(staging, {"command": "x"}, "production/orders").gate is Gate.REFUSED
+    assert policy.rule(tool(Risk.IRREVERSIBLE), {"command": "x"}, "staging/orders").gate is Gate.REFUSED
