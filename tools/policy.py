@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from opsleuth.state.calls import Gate, Risk
 from opsleuth.state.canonical import digest
-from opsleuth.tools.readings import UNREADABLE, readings
+from opsleuth.tools.readings import UNREADABLE, readings, spellings
 from opsleuth.tools.spec import ToolSpec
 
 Word = Literal["deny", "ask", "allow", "open"]
@@ -55,7 +55,7 @@ class Rule:
         exact = self.word == "open"
         return (
             (spec.name in self.tools if exact else _fits(self.tools, (spec.name.casefold(),), strict=strict))
-            and (not self.targets or _fits(self.targets, _target(target), strict=strict))
+            and (not self.targets or _fits_target(self.targets, target or "", strict=strict))
             and (not self.environments or _fits(self.environments, readings(spec.environment), strict=strict))
             and all(self._argument(name, patterns, arguments) for name, patterns in self.arguments.items())
         )
@@ -157,11 +157,11 @@ def _fits(patterns: Iterable[str], texts: Iterable[str], *, strict: bool) -> boo
     return all(fitting) if strict else any(fitting)
 
 
-def _target(target: str | None) -> tuple[str, ...]:
+def _fits_target(patterns: Iterable[str], target: str, *, strict: bool) -> bool:
     """A target `plane/orders-api` can also be named by its last part."""
-    return tuple(
-        dict.fromkeys(r for text in (target or "", (target or "").rpartition("/")[2]) for r in readings(text))
-    )
+    names = (target, target.rpartition("/")[2])
+    texts = spellings if strict else readings
+    return any(_fits(patterns, texts(name), strict=strict) for name in names)
 
 
 def _prints_secrets(spec: ToolSpec, arguments: Mapping[str, Any]) -> bool:

@@ -42,6 +42,14 @@ def readings(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
     return tuple(found)
 
 
+def spellings(text: str) -> Iterator[str]:
+    """The text in one spelling and, where it is a path, the same without detours: of a name, not of a command."""
+    plain = _plain(text)
+    yield plain
+    if "/" in plain:
+        yield posixpath.normpath(re.sub(r"/+", "/", plain))
+
+
 def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
     yield value if isinstance(value, str) else canonical(value)
     if isinstance(value, list):
@@ -56,10 +64,7 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
 
 
 def _of_text(text: str, depth: int) -> Iterator[str]:
-    plain = _plain(text)
-    yield plain
-    if "/" in plain:
-        yield posixpath.normpath(re.sub(r"/+", "/", plain))
+    yield from spellings(text)
     if depth > 8:
         yield UNREADABLE
         return

@@ -165,3 +165,10 @@ def test_what_is_opened_for_one_target_is_open_for_no_other() -> None:
     assert policy.rule(staging, {"command": "x"}, "staging/orders").gate is Gate.ASK
     assert policy.rule(staging, {"command": "x"}, "production/orders").gate is Gate.REFUSED
     assert policy.rule(tool(Risk.IRREVERSIBLE), {"command": "x"}, "staging/orders").gate is Gate.REFUSED
+
+
+@pytest.mark.parametrize("target", ["plane/orders", "orders", "plane/*"])
+def test_an_allow_names_a_target_whole_or_by_its_last_part(target: str) -> None:
+    policy = Policy([Layer("o", trusted=True, rules=(Rule(word="allow", targets=(target,)),))])
+    assert policy.rule(tool(), {"command": "ls"}, "plane/orders").gate is Gate.FREE
+    assert policy.rule(tool(), {"command": "ls"}, "other/payments").gate is Gate.ASK
