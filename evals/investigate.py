@@ -27,7 +27,7 @@ class Job(NamedTuple):
     """One case to be investigated for the `repeat`th time, with its database in `store`.
 
     `kept` is where the database is found from the results file, "" if it is not kept. `model` holds the settings
-    of a model, where one decides.
+    of a model, where one decides. `tape` is recorded, or heard instead of model and tools where `replays`.
     """
 
     case: Case
@@ -37,6 +37,8 @@ class Job(NamedTuple):
     store: Path
     kept: str = ""
     model: Mapping[str, Any] | None = None
+    tape: Path | None = None
+    replays: bool = False
 
     @property
     def key(self) -> Key:
@@ -59,7 +61,7 @@ def investigate(job: Job, parts: "Parts | None" = None) -> Score:
     job = job._replace(case=generated(job.case, job.store.parent))
     with Store.open(job.store, clock, Redactor()) as store:
         try:
-            runner = Runner(store, clock=clock, parts=parts)
+            runner = Runner(store, clock=clock, parts=_taped(job, store, parts))
             outcome = asyncio.run(runner.start(_request(job, new_run_id(clock.now()))))
         except (OpsleuthError, ValueError) as error:
             problem = f"{type(error).__name__}: {error}"
@@ -68,6 +70,19 @@ def investigate(job: Job, parts: "Parts | None" = None) -> Score:
         if outcome.status in (Status.INTERRUPTED, Status.PAUSED):
             raise KeyboardInterrupt
         return _scored(job, store, outcome, parts)
+
+
+def _taped(job: Job, store: "Store", parts: "Parts") -> "Parts":
+    """The parts with the case's tape in them; one that is recorded begins anew."""
+    from opsleuth.models.tape import Tape
+
+    if job.tape is None:
+        return parts
+    if job.replays:
+        return replace(parts, tape=Tape.playing(job.tape))
+    job.tape.parent.mkdir(parents=True, exist_ok=True)
+    job.tape.unlink(missing_ok=True)
+    return replace(parts, tape=Tape.recording(job.tape, store.redactor))
 
 
 def _request(job: Job, run: str) -> "StartRequest":

@@ -7,6 +7,7 @@ file is not run again.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +28,8 @@ class EvalRequest:
     """What to evaluate. `output` holds the results; an existing one is gone on with.
 
     The runs are kept in a folder beside `output`, or nowhere without one. `limits` are overrides by name.
-    `model` holds the settings of a model, where one decides. `parts` replaces parts of the loop, in one process only.
+    `model` holds the settings of a model, where one decides. `record` and `replay` are folders of recorded traffic,
+    one file a case. `only` are shell patterns of the ids of cases to run. `parts` replaces parts of the loop, in one process only.
     """
 
     folder: Path
@@ -38,6 +40,9 @@ class EvalRequest:
     repeat: int = 1
     limits: Mapping[str, Any] = field(default_factory=dict)
     model: Mapping[str, Any] | None = None
+    record: Path | None = None
+    replay: Path | None = None
+    only: tuple[str, ...] = ()
     parts: "Parts | None" = None
 
 
@@ -52,7 +57,9 @@ PRELOAD = [
 
 def evaluate(request: EvalRequest, on_score: Callable[[Score, int], None] = lambda *_: None) -> Document:
     """The results document: settings, summary, one score per case. `on_score` hears each score and the total."""
-    cases = load_set(request.folder, request.key)
+    if request.record and request.replay:
+        raise UsageError("--record and --replay exclude each other: give one of them")
+    cases = _wanted(load_set(request.folder, request.key), request.only)
     with TemporaryDirectory(prefix="opsleuth-eval-") as work:
         jobs = _jobs(cases, request, Path(work))
         done = _earlier(request, {job.key for job in jobs})
@@ -70,6 +77,15 @@ def evaluate(request: EvalRequest, on_score: Callable[[Score, int], None] = lamb
     return results()
 
 
+def _wanted(cases: Sequence[Case], only: Sequence[str]) -> Sequence[Case]:
+    if not only:
+        return cases
+    found = [case for case in cases if any(fnmatchcase(case.id, pattern) for pattern in only)]
+    if not found:
+        raise UsageError(f"no case is called {' or '.join(only)}; the first is {cases[0].id}")
+    return found
+
+
 def _jobs(cases: Sequence[Case], request: EvalRequest, work: Path) -> list[Job]:
     kept = request.output.with_suffix(".runs") if request.output else None
     jobs = []
@@ -78,7 +94,20 @@ def _jobs(cases: Sequence[Case], request: EvalRequest, work: Path) -> list[Job]:
             name = f"{case.set}-{case.id}" + (f"-{repeat}" if request.repeat > 1 else "")
             store = (kept or work) / name / "opsleuth.db"
             link = f"{kept.name}/{name}/opsleuth.db" if kept else ""
-            jobs.append(Job(case, repeat, request.planner, request.limits, store, link, request.model))
+            tapes = request.replay or request.record
+            jobs.append(
+                Job(
+                    case=case,
+                    repeat=repeat,
+                    planner=request.planner,
+                    limits=request.limits,
+                    store=store,
+                    kept=link,
+                    model=request.model,
+                    tape=tapes / f"{name}.jsonl" if tapes else None,
+                    replays=request.replay is not None,
+                )
+            )
     return jobs
 
 
