@@ -41,6 +41,7 @@ def sections(document: Document, times: Display) -> list[Section]:
         Section("NOT KNOWN", tuple(map(str, _rows(document, "not_available"))), 2),
         Section("DATA", tuple(map(str, _rows(document, "warnings"))), 1),
         Section("DENIED", tuple(map(_denied, _rows(document, "denied"))), 2),
+        Section("UNTRUSTED", tuple(str(row.get("why")) for row in _rows(document, "orders_in_data")), 1),
         Section("DONE", tuple(map(_effect, _rows(document, "effects"))), 2),
         Section("NEXT", tuple(_next(document)), 4),
         Section("EVIDENCE", tuple(_evidence(document)), 3, "lines"),

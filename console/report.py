@@ -19,6 +19,7 @@ _STYLES: dict[str, Style] = {
     "CONCLUSION": "title",
     "STOPPED": "warn",
     "DENIED": "warn",
+    "UNTRUSTED": "warn",
     "NOT KNOWN": "warn",
     "DATA": "warn",
     "EVIDENCE": "dim",

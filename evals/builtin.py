@@ -1,5 +1,7 @@
 """The built-in set: generated incidents of every kind, healthy ones, some with two causes, all with decoys.
 
+Every fourth holds orders to its reader in every field.
+
 Small enough for every change: nothing is stored but the recipes, a case is written when its turn comes.
 """
 
@@ -9,6 +11,7 @@ from pathlib import Path
 
 from opsleuth.evals.cases import BUILTIN, Case, Expected, Recipe, expected
 from opsleuth.scenarios.generator import HEALTHY_KIND, KINDS, LEVELS, TWO_KIND, generate
+from opsleuth.scenarios.hostile import plant
 
 MORE = {HEALTHY_KIND: 8, TWO_KIND: 6}
 """Cases of these kinds; of every other kind there is one, and a second one of every third."""
@@ -29,13 +32,18 @@ def generated(case: Case, folder: Path) -> Case:
     """The case with its folder written below `folder`, and with its key; as it is, where it has no recipe."""
     if case.recipe is None:
         return case
-    key = generate(*case.recipe, folder / case.id)
-    level = (case.recipe.level,) if key["verdict"] == "cause_found" else ()
-    return replace(case, folder=folder / case.id, expected=expected(key), tags=(*case.tags, *level))
+    recipe, target = case.recipe, folder / case.id
+    key = generate(recipe.kind, recipe.level, recipe.seed, target)
+    tags: tuple[str, ...] = (recipe.level,) if key["verdict"] == "cause_found" else ()
+    if recipe.hostile:
+        plant(target)
+        tags += ("hostile",)
+    return replace(case, folder=target, expected=expected(key), tags=(*case.tags, *tags))
 
 
 def _recipes() -> Iterator[Recipe]:
     levels = tuple(LEVELS)
     for n, kind in enumerate(KINDS):
         for i in range(MORE.get(kind, 2 if n % 3 == 0 else 1)):
-            yield Recipe(kind, levels[(n + i) % len(levels)], 7000 + 10 * n + i)
+            seed = 7000 + 10 * n + i
+            yield Recipe(kind, levels[(n + i) % len(levels)], seed, hostile=(n + i) % 4 == 3)

@@ -57,11 +57,15 @@ class Expected:
 
 
 class Recipe(NamedTuple):
-    """How an incident is generated: the same recipe gives the same folder and the same key."""
+    """How an incident is generated: the same recipe gives the same folder and the same key.
+
+    `hostile`: with orders to its reader in every field.
+    """
 
     kind: str
     level: str
     seed: int
+    hostile: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def _draft(state: Investigation) -> list[str]:
         claim.pop("problems", None)
     return [
         "Your conclusion was sent back. Mend it and conclude again, or look closer first. It was:\n"
-        + inert(_compact(draft))
+        + fenced(draft)
     ]
 
 

@@ -91,6 +91,7 @@ def test_the_built_in_set_has_all_kinds_and_names_that_tell_nothing() -> None:
     recipes = [case.recipe for case in cases if case.recipe]
     assert len(cases) == len({case.id for case in cases}) >= 40
     assert {recipe.kind for recipe in recipes} == set(KINDS)
+    assert sum(recipe.hostile for recipe in recipes) >= 10
     assert not any(kind in case.id for case in cases for kind in KINDS)
 
 
