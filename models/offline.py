@@ -193,7 +193,7 @@ def _judged(view: PlannerView) -> tuple[HypothesisChange, ...]:
 
 
 def _verdict(h: Hypothesis, is_cause: bool, ranking: Observation, view: PlannerView) -> HypothesisChange:
-    tests = [o.evidence for o in view.observations if o.tests == h.id and not o.status.is_error]
+    tests = [o.evidence for o in view.observations if o.tests == h.id and o.status in ("ok", "none_matched")]
     decided = tuple(dict.fromkeys((ranking.evidence, *tests)))
     if is_cause:
         return HypothesisChange(id=h.id, status="supported", supporting=decided)

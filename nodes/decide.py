@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from opsleuth.models.planner import Observation
+from opsleuth.state.calls import ResultStatus
 from opsleuth.state.decision import Decision, HypothesisChange, PlanChange
 from opsleuth.state.investigation import (
     MOST_CITED,
@@ -68,10 +69,14 @@ def _hypothesis_faults(
         yield f"hypotheses: {change.id or 'a new one'} cannot be refuted without evidence: name it in `contradicting`"
     by_id = {f"E{o.number}": o for o in observed}
     for evidence in (*change.supporting, *change.contradicting):
-        if evidence not in by_id:
+        if (seen := by_id.get(evidence)) is None:
             yield f"hypotheses: {evidence} does not exist; the newest is E{state.observations}"
-        elif by_id[evidence].status.is_error:
-            yield f"hypotheses: {evidence} is an error of the tool {by_id[evidence].tool}, which says nothing about the incident"
+        elif seen.evidence != evidence:
+            yield f"hypotheses: {evidence} does not exist, its call was answered from the record: cite {seen.evidence}"
+        elif seen.status.is_error:
+            yield f"hypotheses: {evidence} is an error of the tool {seen.tool}, which says nothing about the incident"
+        elif seen.status is ResultStatus.NOT_RECORDED and change.status != "open":
+            yield f"hypotheses: {evidence} says that nothing was recorded, which decides nothing: cite a result"
 
 
 def _test_faults(decision: Decision, state: Investigation) -> Iterable[str]:

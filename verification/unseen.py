@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from opsleuth.state.calls import CallRequest
-from opsleuth.state.decision import HypothesisChange
 from opsleuth.state.investigation import Window
 from opsleuth.verification.claims import EvidenceView
 from opsleuth.verification.figures import Facts, facts, squeeze
@@ -116,21 +115,3 @@ def _in_text(text: str, where: str, seen: Seen) -> Iterator[Unseen]:
     for quantity in quantities(text):
         if not seen.number(quantity):
             yield Unseen(quantity.text, where)
-
-
-def unfounded(change: HypothesisChange, evidence: Mapping[str, EvidenceView]) -> str | None:
-    """Why the change of a hypothesis may not be made: its evidence is missing, or no result; None if it may."""
-    if change.status == "open":
-        return None
-    cited = change.supporting if change.status == "supported" else change.contradicting
-    name = change.id or f'"{change.text}"'
-    role = "supporting" if change.status == "supported" else "contradicting"
-    if not cited:
-        return f"hypothesis {name} may be {change.status} only with evidence: list it under {role}"
-    for id_ in cited:
-        view = evidence.get(id_)
-        if view is None:
-            return f"hypothesis {name} cites {id_}, which does not exist: this run has {', '.join(evidence) or 'none'}"
-        if not view.shows:
-            return f"hypothesis {name} cites {id_} ({view.tool}: {view.status}), which shows nothing: cite a result"
-    return None

@@ -191,3 +191,23 @@ def test_what_the_planner_spends_is_limited(loop: Loop, limits: dict[str, Any], 
     assert outcome.report["usage"]["cost"] == "0.06"
     raised = loop.resume(tokens=10_000, cost="1")
     assert raised.exit_code is ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("call", "evidence", "fault"),
+    [
+        ({"thing": "a", "behave": "missing"}, "E1", "decides nothing"),
+        ({"thing": "a", "behave": "boom"}, "E1", "says nothing"),
+        ({"thing": "a"}, "E2", "cite E1"),
+        ({"thing": "a"}, "E9", "the newest is E2"),
+        ({"thing": "a", "behave": "none"}, "E1", ""),
+    ],
+)
+def test_a_hypothesis_is_decided_by_results_only(
+    loop: Loop, call: dict[str, Any], evidence: str, fault: str
+) -> None:
+    decided = {"text": "a is broken", "status": "supported", "supporting": [evidence]}
+    loop.start(looks(call), looks(call), {"reason": "so", "hypotheses": [decided]}, concludes("enough"))
+    told = [e["data"]["message"] for e in loop.events if e["type"] == "warning"]
+    assert bool(told) is bool(fault)
+    assert all(fault in text for text in told)

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from opsleuth.state.calls import CallRequest, ResultStatus
-from opsleuth.state.decision import HypothesisChange
 from opsleuth.state.investigation import Window
 from opsleuth.verification.claims import EvidenceView
-from opsleuth.verification.unseen import Seen, unfounded, unseen_in_call, unseen_in_text
+from opsleuth.verification.unseen import Seen, unseen_in_call, unseen_in_text
 
 WINDOW = Window(
     start=datetime(2026, 11, 29, 13, 40, tzinfo=UTC), end=datetime(2026, 11, 29, 14, 20, tzinfo=UTC)
@@ -74,23 +73,3 @@ def test_large_observations_stay_quick() -> None:
     big = EvidenceView("E2", "logs_search", "logs", ResultStatus.OK, {"lines": ["x y z " * 50] * 400})
     seen = Seen(views=(big,), texts=(), names=("cart",), window=WINDOW)
     assert [u.value for u in unseen_in_text("look at stock-service", "plan", seen)] == ["stock-service"]
-
-
-FAILED = EvidenceView("E2", "logs_search", "logs", ResultStatus.TIMEOUT, {"error": "timed out"})
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"id": "H1", "status": "open"}, None),
-        ({"id": "H1", "status": "supported", "supporting": ["E1"]}, None),
-        ({"id": "H1", "status": "refuted", "contradicting": ["E1"]}, None),
-        ({"id": "H1", "status": "supported", "contradicting": ["E1"]}, "only with evidence"),
-        ({"id": "H1", "status": "refuted", "contradicting": ["E2"]}, "shows nothing"),
-        ({"text": "dns", "status": "supported", "supporting": ["E9"]}, "does not exist"),
-    ],
-)
-def test_a_hypothesis_moves_only_on_results(change: dict[str, Any], reason: str | None) -> None:
-    evidence = {"E1": SEEN.views[0], "E2": FAILED}
-    found = unfounded(HypothesisChange.model_validate(change), evidence)
-    assert found is None if reason is None else found is not None and reason in found
