@@ -279,9 +279,5 @@ def _kind(line: Counted) -> str:
     return "errors" if speaks_of_failure(line.name) or not speaks_of_slowness(line.name) else "latency"
 
 
-def _loudest(lines: Sequence[Counted], windows: Windows) -> Counted:
-    return max(lines, key=lambda line: (line.total(windows.incident), line.name))
-
-
 def _quote(counted: Counted) -> str:
     return f'"{counted.name[:QUOTED]}"'

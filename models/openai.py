@@ -21,7 +21,6 @@ from opsleuth.models.reply import Asked, Reply, Tokens, ToolCall
 from opsleuth.models.settings import ModelSettings
 from opsleuth.state.errors import ConfigError
 
-CONNECT_SECONDS = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Seconds between tries; a server that asks for a longer pause than the second is given up for now."""
 
