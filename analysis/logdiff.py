@@ -9,6 +9,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
 
 from opsleuth.analysis.failure_words import (
     speaks_of_exception,
@@ -32,6 +34,8 @@ LOST = 2.5
 # Standard deviations from which a line of failure counts as more frequent: rare ones come by chance, two or three
 # at a time, among the many statements of a system.
 RISEN = 2.5
+# Share of systems in which some line of failure becomes frequent by chance.
+BY_CHANCE = 0.05
 # A callee's failures explain a caller's if they are at least half as sure.
 COMPARABLE = 0.5
 QUOTED = 120
@@ -59,7 +63,7 @@ class Rise:
     size: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Written:
     """Statements by service, and which windows they are compared in. Without a reference there are none."""
 
@@ -68,7 +72,13 @@ class Written:
 
     def new_failures(self, service: str) -> list[Rise]:
         """Lines of failure of a service that came more often, by its other lines, than usual; the surest first."""
-        return [rise for rise in self.failures(service) if rise.size >= RISEN]
+        return [rise for rise in self.failures(service) if rise.size >= self.needed]
+
+    @cached_property
+    def needed(self) -> float:
+        """Standard deviations that one of all lines of failure reaches by chance in so few systems (Bonferroni)."""
+        tried = sum(line.failure for lines in self.by_service.values() for line in lines)
+        return max(RISEN, NormalDist().inv_cdf(1 - BY_CHANCE / max(1, tried)))
 
     def failures(self, service: str) -> list[Rise]:
         """The same, those included that may have become so by chance."""
