@@ -61,6 +61,8 @@ _ROLES: tuple[tuple[str, str], ...] = (
     ("network_receive", r"(network|net)_?(receive|in|rx)"),
     ("network_transmit", r"(network|net)_?(transmit|out|tx)"),
 )
+COUNTED = frozenset({"requests", "failures", "restarts", "connections"})
+"""Numbers of something: what is measured in seconds (`db_time_per_request` in ms) is none of them."""
 _COMPILED = tuple((role, re.compile(pattern)) for role, pattern in _ROLES)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -95,9 +97,9 @@ def snake(name: str) -> str:
 def role_of(metric: str, unit: str) -> Role | None:
     """The role of a metric, or None where its name says nothing that is known here."""
     name = snake(metric)
+    word = unit.strip().lower()
     for role, pattern in _COMPILED:
-        if pattern.search(name):
-            word = unit.strip().lower()
+        if pattern.search(name) and not (role in COUNTED and word in SECONDS):
             return Role(role, _scale(role, word), word in PERCENT or word in SHARES)
     return None
 

@@ -61,17 +61,21 @@ def draft(view: PlannerView) -> Conclusion:
 
 def _caused(suspects: Sequence[Suspect], number: int, ranking: Observation, view: PlannerView) -> Conclusion:
     ids = count(1)
-    cases = [_case(s, ranking, view, ids) for s in suspects[:number]]
+    chief = [s for i, s in enumerate(suspects[:number]) if not _suffers(s, suspects[:i], ranking)]
+    cases = [_case(s, ranking, view, ids) for s in chief]
     blamed = {c.cause.service for c in cases}
     change = _trigger(suspects, blamed, ranking)
-    triggered = _triggered(change, ranking, view, ids) if change else ()
-    rivals = [s for s in suspects[number:] if s["service"] not in blamed][:3]
+    triggered = _triggered(change, cases, ranking, view, ids) if change else ()
+    told = {str(s["service"]) for s in suspects[:number]} | ({str(change["service"])} if change else set())
+    rivals = [s for s in suspects[number:] if s["service"] not in told][:3]
     ruled_out = [_rival(s, suspects[0], ranking, ids) for s in rivals]
     names = " and ".join(f"{c.cause.service} ({WORDS[c.cause.kind]})" for c in cases)
-    sentences = [f"{'Cause' if number == 1 else 'Causes'}: {names}.", _sentence(cases[0].claims[0].text)]
+    sentences = [f"{'Cause' if len(cases) == 1 else 'Causes'}: {names}.", _sentence(cases[0].claims[0].text)]
     sentences += [f"What changed: {_sentence(claim.text)}" for claim in triggered]
     if not ruled_out:
-        sentences.append("It was the only candidate." if number == 1 else "There were no other candidates.")
+        sentences.append(
+            "It was the only candidate." if len(cases) == 1 else "There were no other candidates."
+        )
     return Conclusion(
         verdict=Verdict.CAUSE_FOUND,
         answer=" ".join(sentences),
@@ -81,11 +85,17 @@ def _caused(suspects: Sequence[Suspect], number: int, ranking: Observation, view
         not_available=_not_available(view),
         recommendations=tuple(_advice(cases, change, triggered, view)),
         claims=(
-            *(claim for c in cases for claim in c.claims),
-            *triggered,
+            *(said := [claim for c in cases for claim in c.claims]),
+            *(claim for claim in triggered if claim not in said),
             *(claim for _, claim in ruled_out),
         ),
     )
+
+
+def _suffers(suspect: Suspect, stronger: Sequence[Suspect], ranking: Observation) -> bool:
+    """Whether a stronger suspect of the same kind passes its fault on to this one: a slow statement and its caller."""
+    pairs = {tuple(pair) for pair in ranking.record["propagation"]}
+    return any(s["kind"] == suspect["kind"] and (s["service"], suspect["service"]) in pairs for s in stronger)
 
 
 def release_at_fault(view: PlannerView) -> str | None:
@@ -116,8 +126,11 @@ def _trigger(suspects: Sequence[Suspect], blamed: set[str], ranking: Observation
 
 
 def _triggered(
-    change: Finding, ranking: Observation, view: PlannerView, ids: "count[int]"
+    change: Finding, cases: Sequence[_Case], ranking: Observation, view: PlannerView, ids: "count[int]"
 ) -> tuple[Claim, ...]:
+    """The claim that tells of the change: one of the causes' own if it says so already."""
+    if said := [claim for c in cases for claim in c.claims if claim.text == change["text"]]:
+        return tuple(said[:1])
     listed = [o.evidence for o in evidence_of("changes_list", view)]
     evidence = tuple(dict.fromkeys((*listed[:1], ranking.evidence)))
     return (Claim(id=f"C{next(ids)}", text=str(change["text"])[:1000], evidence=evidence),)

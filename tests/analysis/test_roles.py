@@ -41,3 +41,8 @@ def test_means_stand_before_middles_before_tails() -> None:
     names = ["latency_max", "latency_p99", "latency_p50", "latency_average", "latency_p95"]
     ordered = sorted(names, key=statistic_rank)
     assert ordered == ["latency_average", "latency_p50", "latency_p95", "latency_p99", "latency_max"]
+
+
+def test_a_time_is_no_count() -> None:
+    assert role_of("db_time_per_request", "ms") is None
+    assert role_of("requests", "count/5min") is not None
