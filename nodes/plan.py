@@ -1,5 +1,7 @@
 """plan: ask the planner for the next step, and turn its decision into checked, numbered, gated calls."""
 
+from pydantic import ValidationError
+
 from opsleuth.models.planner import Decided, Malformed, ModelRefused, ModelUnavailable, PlannerView
 from opsleuth.nodes import decide
 from opsleuth.nodes.charge import charged
@@ -49,9 +51,17 @@ async def plan(state: Investigation, deps: Deps) -> Step:
         step = _take(decided, state, deps, took())
     except Malformed as error:
         return _malformed(state, deps, str(error))
+    except ValidationError as error:
+        return _malformed(state, deps, _out_of_bounds(error))
     if notes:
         deps.noted = notes[-1].id
     return step
+
+
+def _out_of_bounds(error: ValidationError) -> str:
+    """What of a decision does not fit into the state: too many steps or hypotheses, a name too long."""
+    found = error.errors(include_input=False, include_url=False)[:4]
+    return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in found)
 
 
 def _take(decided: Decided, before: Investigation, deps: Deps, ms: int) -> Step:

@@ -211,3 +211,17 @@ def test_a_hypothesis_is_decided_by_results_only(
     told = [e["data"]["message"] for e in loop.events if e["type"] == "warning"]
     assert bool(told) is bool(fault)
     assert all(fault in text for text in told)
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        looks({"thing": "x" * 500}, tool="change"),
+        {"reason": "plan", "plan": [{"text": f"step {n}"} for n in range(20)], "calls": looks("a")["calls"]},
+    ],
+    ids=["a target too long", "a plan too long"],
+)
+def test_a_decision_that_does_not_fit_the_state_is_malformed(loop: Loop, decision: dict[str, Any]) -> None:
+    outcome = loop.start(decision, decision, decision, decision, decision, concludes("nothing to say"))
+    assert outcome.stop_reason is not StopReason.INTERNAL_ERROR
+    assert any(e["type"] == "warning" and e["data"]["code"] == "malformed" for e in loop.events)
