@@ -98,10 +98,21 @@ async def _run(call: Call, state: Investigation, deps: Deps) -> CallResult:
 
 
 def _refused(call: Call) -> CallResult:
-    what = "denied by the operator" if call.gate is Gate.DENIED else "refused by policy"
-    text = f"{what}: {call.gate_reason}" if call.gate_reason else what
+    """Not run. `decided` in the record says who refused; it is absent where the target itself said no."""
+    if call.refused_by_target:
+        text, record = f"not executed: {call.gate_reason}", {}
+    elif call.gate is Gate.DENIED:
+        text, record = "denied by the operator", {"decided": "operator"}
+    else:
+        text, record = "refused by policy", {"decided": "policy"}
+    if record and call.gate_reason:
+        text = f"{text}: {call.gate_reason}"
     return CallResult(
-        call_id=call.id, status=ResultStatus.NOT_PERMITTED, record={"error": text}, headline=text, tries=0
+        call_id=call.id,
+        status=ResultStatus.NOT_PERMITTED,
+        record={"error": text, **record},
+        headline=text,
+        tries=0,
     )
 
 
@@ -126,7 +137,7 @@ def _from_record(call: Call, earlier: Observation) -> CallResult:
 
 def _store(call: Call, result: CallResult, deps: Deps) -> None:
     """The result and the event that tells of it, both or neither."""
-    denied = call.gate in (Gate.DENIED, Gate.REFUSED)
+    denied = call.gate in (Gate.DENIED, Gate.REFUSED) and not call.refused_by_target
     kind = (
         "tool.denied"
         if denied

@@ -33,7 +33,7 @@ async def _prepared(call: Call, state: Investigation, deps: Deps) -> Call:
         return gated(call, call.gate, call.gate_reason, "")
     looked = await deps.read(call, deps.context(state, call), deps.seconds_left(state), "precheck")
     if looked.status in REFUSES:
-        return gated(call, Gate.REFUSED, looked.headline)
+        return gated(call, Gate.REFUSED, looked.headline, looked.headline)
     text = looked.headline if looked.status is ResultStatus.OK else f"could not be made: {looked.headline}"
     return gated(call, call.gate, call.gate_reason, text)
 

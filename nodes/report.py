@@ -11,6 +11,7 @@ from opsleuth.state.base import to_json
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.investigation import Investigation
 from opsleuth.state.results import Observation
+from opsleuth.verification.orders import orders
 
 Document = dict[str, Any]
 
@@ -36,7 +37,7 @@ def report(state: Investigation, deps: Deps) -> Document:
             deps.toolbox.not_available,
             observed,
         ),
-        "warnings": _warnings(deps),
+        "warnings": [*_warnings(deps), *_orders(raw["alert"], observed)],
         "claims": claims,
         "unsupported": unsupported,
         "hypotheses": raw["hypotheses"],
@@ -48,7 +49,7 @@ def report(state: Investigation, deps: Deps) -> Document:
             if row.number <= len(observed)
         ],
         "effects": [_effect(row) for row in deps.store.effects.list(deps.run)],
-        "denied": [_denied(o) for o in observed if o.status is ResultStatus.NOT_PERMITTED],
+        "denied": [_denied(o) for o in observed if _decided(o)],
         "usage": raw["budget"]["used"],
         "limits": raw["budget"]["limits"],
         "planner": deps.planner.name,
@@ -61,7 +62,7 @@ def report(state: Investigation, deps: Deps) -> Document:
 def _not_available(said: Iterable[str], sources: Iterable[str], observed: Iterable[Observation]) -> list[str]:
     """What the conclusion says, what has no source, and what was asked for and not there; each once."""
     asked = (f"{o.tool}: {o.headline}" for o in observed if o.status is ResultStatus.NOT_RECORDED)
-    failed = (f"{o.tool}: {o.headline}" for o in observed if o.status in _FAILED)
+    failed = (f"{o.tool}: {o.headline}" for o in observed if o.status in _FAILED and not _decided(o))
     return list(dict.fromkeys((*said, *sources, *asked, *failed)))
 
 
@@ -78,7 +79,20 @@ def _warnings(deps: Deps) -> list[str]:
     return list(dict.fromkeys(e["data"]["message"] for e in said if e["data"].get("code") == "source"))
 
 
-_FAILED = (ResultStatus.UNAVAILABLE, ResultStatus.TIMEOUT, ResultStatus.TRANSIENT, ResultStatus.INTERNAL)
+def _orders(alert: Mapping[str, Any] | None, observed: Iterable[Observation]) -> Iterable[str]:
+    """Where a text of the sources gives orders or claims an approval. It was read as data, like all of them."""
+    read = [("the alert", alert or {}), *((o.evidence, o.record) for o in observed if not _decided(o))]
+    for name, quoted in orders(dict(read).items()):
+        yield f"{name} holds text that gives orders or claims an approval, which was read as data: {quoted!r}"
+
+
+_FAILED = (
+    ResultStatus.UNAVAILABLE,
+    ResultStatus.TIMEOUT,
+    ResultStatus.TRANSIENT,
+    ResultStatus.INTERNAL,
+    ResultStatus.NOT_PERMITTED,
+)
 
 
 def _evidence(row: EvidenceRow, seen: Observation) -> Mapping[str, Any]:
@@ -120,5 +134,16 @@ def _effect(row: EffectRow) -> Mapping[str, Any]:
     }
 
 
+def _decided(o: Observation) -> str | None:
+    """Who refused the call: `policy` or `operator`. None where it ran, and where its target said no."""
+    return o.record.get("decided") if o.status is ResultStatus.NOT_PERMITTED else None
+
+
 def _denied(o: Observation) -> Mapping[str, Any]:
-    return {"tool": o.tool, "arguments": dict(o.arguments), "reason": o.headline, "turn": o.turn}
+    return {
+        "tool": o.tool,
+        "arguments": dict(o.arguments),
+        "reason": o.headline,
+        "decided": _decided(o),
+        "turn": o.turn,
+    }

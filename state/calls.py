@@ -61,3 +61,8 @@ class Call(Frozen):
     gate_reason: Sentence = ""
     precheck: Sentence | None = None
     repeat_of: Name | None = None
+
+    @property
+    def refused_by_target(self) -> bool:
+        """Whether it was the target that said no, and neither the policy nor a person."""
+        return self.gate is Gate.REFUSED and self.precheck is not None
