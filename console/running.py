@@ -240,6 +240,8 @@ def _end(outcome: "Outcome", options: Options) -> int:
 
 def _last_line(outcome: "Outcome", database: Path) -> str:
     detail = f": {outcome.detail}" if outcome.detail else ""
+    if outcome.status is Status.TERMINATED:
+        return f"terminated{detail}. Whole report: opsleuth report {outcome.run} --full"
     if outcome.stop_reason is StopReason.CONCLUDED:
         return f"{outcome.status}{detail}. Whole report: opsleuth report {outcome.run} --full"
     if outcome.status is Status.WAITING:

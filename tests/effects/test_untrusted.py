@@ -53,7 +53,7 @@ def test_a_printed_secret_is_redacted_wherever_it_is_kept(tmp_path: Path, code: 
     for words in (("log", RUN), ("evidence", RUN, "E1", "--raw"), ("report", RUN, "--full"), ("show", RUN)):
         kept[" ".join(words)] = program(*words).stdout
     assert [(name, secret) for name, text in kept.items() for secret in SECRETS if secret in text] == []
-    assert "[redacted:" in kept["observations"]
+    assert "[redacted:" in kept["observations"] + kept["effects"]
 
 
 ORDERS = (
@@ -86,7 +86,7 @@ def test_orders_in_a_log_change_nothing_and_are_mentioned(tmp_path: Path) -> Non
     assert [(c["service"], c["kind"]) for c in told["causes"]] == [
         (c["service"], c["kind"]) for c in clean["causes"]
     ]
-    assert json.loads(program("approvals", "-", "--json").stdout) == []
+    assert json.loads(program("approvals", "-", "--json").stdout) == {"approvals": []}
     assert not any("gives orders" in text for text in clean["warnings"])
     assert any("gives orders" in text for text in told["warnings"])
     assert "gives orders" in program("report", "-", "--full").stdout

@@ -29,6 +29,7 @@ from opsleuth.state.budget import Spent
 from opsleuth.state.calls import ResultStatus, Risk
 from opsleuth.state.clock import Clock, SystemClock
 from opsleuth.state.decision import Decision
+from opsleuth.tools.process import run_command
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec, Transient, Unavailable
 
@@ -36,8 +37,24 @@ SINCE, UNTIL = datetime(2024, 5, 1, 14, tzinfo=UTC), datetime(2024, 5, 1, 15, tz
 ERRORS: Mapping[str, type[PlannerError]] = {"malformed": Malformed, "unavailable": ModelUnavailable}
 
 Behaviour = Literal[
-    "ok", "none", "missing", "boom", "reset", "reset_once", "down", "hang", "big", "kill_once"
+    "ok",
+    "none",
+    "missing",
+    "boom",
+    "reset",
+    "reset_once",
+    "down",
+    "down_once",
+    "hang",
+    "hang_once",
+    "command_once",
+    "big",
+    "kill_once",
 ]
+
+
+COMMAND = "sleep 300 & echo $$ > commands; wait"
+"""Says the id of its process group to the FIFO `commands`, and has a child of its own."""
 
 
 class Look(Arguments):
@@ -48,7 +65,7 @@ class Look(Arguments):
 
 class Change(Arguments):
     thing: str
-    behave: Literal["ok", "kill_once"] = "ok"
+    behave: Literal["ok", "kill_once", "hang_once"] = "ok"
     command: str | None = None
 
 
@@ -133,12 +150,14 @@ class World:
     async def _misbehave(self, behave: str, thing: str) -> None:
         if behave == "boom":
             raise RuntimeError(f"{thing} fell over")
-        if behave == "down":
+        if behave == "down" or (behave == "down_once" and self._first(f"down-{thing}")):
             raise Unavailable(f"{thing} is down")
         if behave == "reset" or (behave == "reset_once" and self._first(f"reset-{thing}")):
             raise Transient(f"{thing}: connection reset")
-        if behave == "hang":
+        if behave == "hang" or (behave == "hang_once" and self._first(f"hung-{thing}")):
             await asyncio.Event().wait()
+        if behave == "command_once" and self._first(f"ran-{thing}"):
+            await run_command(["sh", "-c", COMMAND], seconds=300.0, folder=self.folder)
         if behave == "kill_once" and self._first(f"killed-{thing}"):
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,7 +1,7 @@
 """The command line's own way of running, over a world of `loop_rig`: for real terminals, signals and exit codes.
 
-`seat_rig.py WORLD start|resume [--no-input] [--json]`. A file `stuck` in the world makes the planner hang once,
-a file `broken` makes it raise what nobody foresaw.
+`seat_rig.py WORLD start|resume [--no-input] [--json]`, or `seat_rig.py WORLD cli WORDS` for any other command. A file `stuck` in the world makes the planner hang once (it says so
+on stderr), a file `broken` makes it raise what nobody foresaw.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Any
 
 from loop_rig import SINCE, UNTIL, World
 
+from opsleuth import cli
 from opsleuth.console import modeling, running
 from opsleuth.console.options import Options
 from opsleuth.graph.outcome import Outcome
@@ -23,6 +24,7 @@ from opsleuth.models.planner import Decided, PlannerView
 from opsleuth.models.scripted import ScriptedPlanner
 
 RUN = "inv-20240501-seat"
+STUCK = "the planner hangs"
 
 
 class Moody(ScriptedPlanner):
@@ -35,6 +37,8 @@ class Moody(ScriptedPlanner):
             raise RuntimeError("the planner fell over")
         if (self.folder / "stuck").exists():
             (self.folder / "stuck").unlink()
+            sys.stderr.write(f"{STUCK}\n")
+            sys.stderr.flush()
             await asyncio.Event().wait()
         return await super().decide(view)
 
@@ -52,6 +56,8 @@ def parts_of(folder: Path) -> Parts:
 
 def main(folder: str, verb: str, *flags: str) -> int:
     modeling.parts = lambda *_: parts_of(Path(folder))
+    if verb == "cli":
+        cli.main(["--db", str(Path(folder) / "store.db"), *flags])
     options = Options(db=Path(folder) / "store.db", json="--json" in flags, no_input="--no-input" in flags)
 
     def work(runner: Runner) -> Coroutine[Any, Any, Outcome]:

@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
-from typing import Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
 
 import pexpect
 from loop_rig import World
@@ -51,3 +54,45 @@ def away(
         check=False,
         timeout=HANG,
     )
+
+
+def told(world: World, *words: str) -> subprocess.CompletedProcess[str]:
+    """Any command of the command line, over this world."""
+    return away(world, "cli", *words)
+
+
+@contextmanager
+def living(world: World, verb: str = "start", *flags: str) -> Iterator["subprocess.Popen[str]"]:
+    """The program where nobody sits, in the middle of its work: its events come on stdout."""
+    with subprocess.Popen(
+        [sys.executable, RIG, str(world.folder), verb, "--json", *flags],
+        env=environment(world),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        guard = threading.Timer(HANG, process.kill)
+        guard.start()
+        try:
+            yield process
+        finally:
+            guard.cancel()
+            process.kill()
+
+
+def heard(stream: IO[str] | None, text: str) -> str:
+    """The next line that holds the text. Fails where the stream ends before."""
+    assert stream is not None
+    lines = []
+    for line in iter(stream.readline, ""):
+        lines.append(line)
+        if text in line:
+            return line
+    raise AssertionError(f"the stream ended without {text!r}: {''.join(lines)}")
+
+
+def left(process: "subprocess.Popen[str]") -> tuple[int, list[str]]:
+    """The exit code, and the lines of stdout up to the end."""
+    assert process.stdout is not None
+    lines = process.stdout.read().splitlines()
+    return process.wait(), lines
