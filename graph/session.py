@@ -6,7 +6,7 @@ finished; the runs row is a cache of it for `list`, repaired here.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
@@ -27,6 +27,7 @@ from opsleuth.graph.prepare import Settings, StartRequest, first_state
 from opsleuth.graph.wiring import Parts, deciders_of, deps_for
 from opsleuth.models.choose import Deciders
 from opsleuth.nodes.deps import Deps
+from opsleuth.nodes.halt import STOPS
 from opsleuth.nodes.trace import Event
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
@@ -103,11 +104,13 @@ class Runner:
 
         Raises NotFound, Busy, and Unreadable for a run that this version cannot read; nothing is changed then.
         """
-        changed = {key: value for key, value in (("planner", planner), ("model", model)) if value}
         with self._held(run) as row:
-            chosen = deciders_of(self.parts, Settings.of(dict(row.settings) | changed), self.store)
+            changed = {key: value for key, value in (("planner", planner), ("model", model)) if value}
+            changed |= _limited(row, limits)
+            row = replace(row, settings=dict(row.settings) | changed)  # noqa: PLW2901 - the same run
+            chosen = deciders_of(self.parts, Settings.of(row.settings), self.store)
             try:
-                return await self._attempt(row, lambda s: self._resumed(row, s, limits), chosen, changed)
+                return await self._attempt(row, lambda s: self._resumed(row, s, limits), chosen)
             except NothingToDo as over:
                 return self._left(row, over)
 
@@ -180,7 +183,6 @@ class Runner:
         row: RunRow,
         next_input: NextInput,
         chosen: Deciders,
-        changed: Mapping[str, Any] | None = None,
     ) -> Outcome:
         with open_saver(self.store.path) as saver:
             graph = build.build(saver)
@@ -191,7 +193,7 @@ class Runner:
             }
             snapshot = await graph.aget_state(config)
             given = next_input(snapshot)
-            row = self._begin(row, changed or {})
+            row = self._begin(row)
             deps = deps_for(
                 self.parts,
                 self.store,
@@ -233,6 +235,8 @@ class Runner:
         )
         if state.status in FINISHED:
             return self._reopened(state, budget)
+        if any(asked.kind in STOPS for asked in self.store.control.pending(row.id)):
+            return self._ending(snapshot)
         if snapshot.interrupts:
             if self.asker is None and questions.unanswered(self.store, row.id, snapshot):
                 raise NothingToDo(
@@ -282,14 +286,14 @@ class Runner:
         self.store.runs.update(row.id, status=over.status, stop_reason=over.reason, verdict=outcome.verdict)
         return outcome
 
-    def _begin(self, row: RunRow, changed: Mapping[str, Any]) -> RunRow:
-        """A new attempt. A cancellation that was never granted still stands: its process may have died before."""
+    def _begin(self, row: RunRow) -> RunRow:
+        """A new attempt, with the settings that it is given. A cancellation that was never granted still stands: its process may have died before."""
         self.store.runs.update(
             row.id,
             attempt=row.attempt + 1,
             status=Status.RUNNING,
             stop_reason=None,
-            settings=dict(row.settings) | dict(changed),
+            settings=row.settings,
         )
         return self._row(row.id)
 
@@ -347,6 +351,15 @@ class Runner:
             resume_cmd=f"opsleuth resume {row.id}",
         )
         return outcome
+
+
+def _limited(row: RunRow, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with these new totals: the executor takes its limits there, and a run that never began its state."""
+    if not limits:
+        return {}
+    first = row.settings["state"]
+    merged = Limits.model_validate(first["budget"]["limits"] | dict(limits))
+    return {"state": first | {"budget": first["budget"] | {"limits": to_json(merged)}}}
 
 
 def readable(row: RunRow, snapshot: StateSnapshot) -> Investigation:

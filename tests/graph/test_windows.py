@@ -152,3 +152,25 @@ def test_a_look_that_policy_gates_meanwhile_is_asked(loop: Loop) -> None:
     assert loop.resume().status is Status.WAITING
     assert loop.world.lines("looked") == []
     assert len(loop.store.approvals.list(RUN, "pending")) == 2
+
+
+def test_a_cancellation_of_a_run_that_waits_for_a_person_is_granted(loop: Loop) -> None:
+    assert loop.start(looks("a", tool="restart"), DONE).status is Status.WAITING
+    loop.store.control.set(RUN, "cancel")
+    assert loop.resume().status is Status.CANCELED
+    assert loop.world.lines("done") == []
+
+
+def test_new_limits_hold_for_a_run_that_died_before_its_first_node(loop: Loop) -> None:
+    class Died(Exception):
+        pass
+
+    def die(_: Mapping[str, Any]) -> None:
+        raise Died
+
+    loop.listen(die)
+    with pytest.raises(Died):
+        loop.start(looks("a"), looks("b"), DONE)
+    loop.listen(loop.events.append)
+    assert loop.resume(turns=1).stop_reason is StopReason.TURN_LIMIT
+    assert loop.events[0]["data"]["limits"]["turns"] == 1
