@@ -20,6 +20,8 @@ from opsleuth.tools.spec import (
     ToolContext,
     ToolResult,
     ToolSpec,
+    Transient,
+    Unavailable,
 )
 
 SETTLES_SECONDS = 60.0
@@ -65,7 +67,10 @@ class Change:
         return ToolResult(record=view.facts(), headline=view.line(), source=self.platform.name)
 
     async def run(self, arguments: ServiceArguments, context: ToolContext) -> ToolResult:
-        before = await self._view(arguments.service)
+        try:
+            before = await self._view(arguments.service)
+        except Transient as error:  # a change that was not sent is no change that nobody knows about
+            raise Unavailable(f"nothing was sent: {error}") from None
         operation = self.operation(arguments)
         answer = await self.platform.submit(operation, context.idempotency_key or "", before.revision)
         return ToolResult(
