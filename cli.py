@@ -155,9 +155,15 @@ def log(run_id: str, *, follow: bool, verify: bool, repeated: bool, **sifted: An
 
 @cli.command(help=f"Where a run's time went: every node, model call and tool call on one axis.\n\n{RUN}")
 @click.argument("run_id", metavar="RUN", default="-")
-def trace(run_id: str) -> int:
+@click.option("--otlp", metavar="URL", help="Send it to a collector of OpenTelemetry traces instead.")
+@click.option("--content", is_flag=True, help="With --otlp: send what was asked and answered too.")
+def trace(run_id: str, otlp: str | None, *, content: bool) -> int:
     from opsleuth.console import reading
 
+    if otlp:
+        from opsleuth.console import telemetry
+
+        return telemetry.send(given(), run_id, otlp, content=content)
     return reading.trace(given(), run_id)
 
 

@@ -188,9 +188,11 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
 
     from opsleuth.checkpoints.redact import Redactor
     from opsleuth.checkpoints.store import Store
+    from opsleuth.console import telemetry
     from opsleuth.console.modeling import parts
     from opsleuth.graph.session import Runner
 
+    collector = telemetry.settings()
     status = None if options.json or options.quiet else open_screen(sys.stderr, plain=options.plain)
     live = Live(
         screen_of(options),
@@ -204,6 +206,7 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
             asker, hold = _at_terminal(options, live, store)
             runner = Runner(store, live, _CLOCK, parts(options, store.redactor), asker=asker, hold=hold)
             outcome = asyncio.run(work(runner))
+            telemetry.after(store, outcome.run, collector)
     except KeyboardInterrupt:
         if not live.broken:
             raise
