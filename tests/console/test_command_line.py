@@ -110,6 +110,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.console.states",
         "opsleuth.console.stepping",
         "opsleuth.console.stopping",
+        "opsleuth.console.telemetry",
         "opsleuth.console.terminal",
         "opsleuth.console.tooling",
         "opsleuth.evals",
