@@ -53,6 +53,15 @@ aliases = ["订单接口"]
     assert list(opened.sources.by_name) == ["metrics", "repo", "logs"]
 
 
+def test_the_file_in_the_documentation(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
+    text = page.partition("```toml\n")[2].partition("```")[0]
+    found = configured(written(tmp_path, text), None)
+    assert set(found.sources) == {"metrics", "orders-db", "changes", "journal", "logs", "configuration"}
+    assert found.aliases["orders-api"] == ("orders", "订单接口")
+    assert len(open_sources(Settings(sources=found.sources)).sources.by_name) == 6
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
