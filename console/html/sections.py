@@ -239,6 +239,7 @@ def next_steps(document: Document) -> Html | None:
         risk = word(f"risk {row['risk']}") if row.get("risk") in ("high", "irreversible") else None
         steps.append(el("li", f"{row.get('text', '')}{call} ", risk, " ", cite(row.get("claims"))))
     missing = [el("li", str(text)) for text in document.get("not_available") or []]
+    odd = [el("li", str(text)) for text in document.get("warnings") or []]
     fields = [
         (k, v if isinstance(v, str) else json.dumps(v, ensure_ascii=False))
         for k, v in (document.get("fields") or {}).items()
@@ -248,6 +249,7 @@ def next_steps(document: Document) -> Html | None:
         "What to do next",
         el("ol", steps) if steps else None,
         el("div", el("h3", "Not known"), el("ul", missing)) if missing else None,
+        el("div", el("h3", "About the data"), el("ul", odd)) if odd else None,
         el("div", el("h3", "Fields that were asked for"), _facts(fields)) if fields else None,
     )
 

@@ -116,6 +116,7 @@ def test_hostile_data_stays_text(document: dict[str, Any]) -> None:
         ],
         "recommendations": [{"text": evil, "risk": "high"}],
         "not_available": [evil],
+        "warnings": [evil],
         "denied": [{"tool": evil, "arguments": {evil: evil}, "reason": evil}],
         "fields": {evil: {evil: evil}},
     }
