@@ -11,7 +11,6 @@ from opsleuth.state.base import to_json
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.investigation import Investigation
 from opsleuth.state.results import Observation
-from opsleuth.verification.orders import orders
 
 Document = dict[str, Any]
 
@@ -37,7 +36,7 @@ def report(state: Investigation, deps: Deps) -> Document:
             deps.toolbox.not_available,
             observed,
         ),
-        "warnings": [*_warnings(deps), *_orders(raw["alert"], observed)],
+        "warnings": _warnings(deps),
         "claims": claims,
         "unsupported": unsupported,
         "hypotheses": raw["hypotheses"],
@@ -77,13 +76,6 @@ def _warnings(deps: Deps) -> list[str]:
     """What was wrong with the sources' data, as it was said in this attempt and those before; each once."""
     said = deps.store.events.read(deps.run, types=("warning",))
     return list(dict.fromkeys(e["data"]["message"] for e in said if e["data"].get("code") == "source"))
-
-
-def _orders(alert: Mapping[str, Any] | None, observed: Iterable[Observation]) -> Iterable[str]:
-    """Where a text of the sources gives orders or claims an approval. It was read as data, like all of them."""
-    read = [("the alert", alert or {}), *((o.evidence, o.record) for o in observed if not _decided(o))]
-    for name, quoted in orders(dict(read).items()):
-        yield f"{name} holds text that gives orders or claims an approval, which was read as data: {quoted!r}"
 
 
 _FAILED = (

@@ -239,7 +239,8 @@ def next_steps(document: Document) -> Html | None:
         risk = word(f"risk {row['risk']}") if row.get("risk") in ("high", "irreversible") else None
         steps.append(el("li", f"{row.get('text', '')}{call} ", risk, " ", cite(row.get("claims"))))
     missing = [el("li", str(text)) for text in document.get("not_available") or []]
-    odd = [el("li", str(text)) for text in document.get("warnings") or []]
+    told = [row.get("why") for row in document.get("orders_in_data") or []]
+    odd = [el("li", str(text)) for text in (*(document.get("warnings") or []), *told)]
     fields = [
         (k, v if isinstance(v, str) else json.dumps(v, ensure_ascii=False))
         for k, v in (document.get("fields") or {}).items()
