@@ -1,5 +1,7 @@
 """Demand that rises where it comes in, and calls that multiply inside."""
 
+from dataclasses import replace
+
 import pytest
 
 from opsleuth.analysis.demand import find
@@ -39,3 +41,18 @@ def test_other_changes_of_demand_are_no_surge(service: str, usual: float, incide
 def test_without_counts_there_is_no_demand() -> None:
     latency = Series("web", "latency", "s", TIMES, [1.0] * 14 + [5.0] * 6)
     assert find(Recording(AlertFacts("slow"), Span(0.0, 1200.0), metrics=[latency])) == []
+
+
+def test_a_smaller_rise_is_a_hint_where_requests_are_served_slower() -> None:
+    rise = surge("web", 100.0, 150.0)
+    slower = Series("web", "latency_average", "s", TIMES, [0.1] * 14 + [0.15] * 6)
+    (finding,) = find(replace(rise, metrics=[*(rise.metrics or ()), slower]))
+    assert finding.size < 3.0
+
+
+def test_a_service_inside_is_in_demand_only_beyond_what_its_callers_ask() -> None:
+    alone = surge("api", 100.0, 450.0)
+    steady = Series("web", "requests_sum", "count", TIMES, [100.0] * 20)
+    busy = Series("web", "requests_sum", "count", TIMES, [100.0] * 14 + [450.0] * 6)
+    assert [f.service for f in find(replace(alone, metrics=[*(alone.metrics or ()), steady]))] == ["api"]
+    assert [f.service for f in find(replace(alone, metrics=[*(alone.metrics or ()), busy]))] == ["web"]

@@ -173,3 +173,12 @@ def test_a_slow_median_is_found_and_told_in_seconds() -> None:
 
 def test_one_slow_call_among_quick_ones_is_not_enough() -> None:
     assert slow_calls.find(lines("web", ["query took 9 s", "query took 5 ms", "query took 6 ms"])) == []
+
+
+def test_a_few_everyday_errors_are_no_news_where_little_was_written_before() -> None:
+    everyday = 'duplicate key value violates unique constraint "uq_1"'
+    quiet = lines("db", [HELLO] * 20, ONSET - 1500.0, 60.0)
+    few = [*quiet, *lines("db", [everyday] * 2, ONSET, 200.0)]
+    many = [*quiet, *lines("db", [everyday] * 40, ONSET, 10.0)]
+    assert messages.find(recording(logs=few)) == []
+    assert [f.kind for f in messages.find(recording(logs=many))] == ["errors"]

@@ -1,5 +1,7 @@
 """Resources that move, and those that only wobble, swing or were always so."""
 
+from dataclasses import replace
+
 import pytest
 
 from opsleuth.analysis.moves import Rule, moved
@@ -143,3 +145,37 @@ def test_less_can_be_the_bad_side() -> None:
     assert move is not None
     assert (move.incident, move.onset) == (0.6, ONSET)
     assert moved(Series("api", "success", "ratio", TIMES, step(0.6, 1.0)), 1.0, rule, ONSET) is None
+
+
+def busier(latency: float, requests: float) -> Recording:
+    """CPU goes from 30 to 40 percent; latency and requests are that many times the usual ones."""
+    usual = recording("cpu_usage", "%", step(30.0, 40.0))
+    wobble = [1.0 + 0.02 * (place % 3 - 1) for place in range(LENGTH)]
+    times = [1.0] * 14 + [latency] * 6
+    counts = [1.0] * 14 + [requests] * 6
+    more = [
+        Series(
+            "db", "latency_average", "s", TIMES, [0.1 * w * t for w, t in zip(wobble, times, strict=True)]
+        ),
+        Series("db", "requests", "count", TIMES, [100.0 * count for count in counts]),
+    ]
+    return replace(usual, metrics=[*(usual.metrics or ()), *more])
+
+
+@pytest.mark.parametrize(
+    ("latency", "requests", "direction"),
+    [(1.3, 1.0, "cause"), (1.0, 1.0, "victim"), (1.3, 1.5, "victim")],  # slower; as fast; more to do
+)
+def test_a_small_move_is_a_hint_where_answers_are_slower_and_load_is_not_higher(
+    latency: float, requests: float, direction: str
+) -> None:
+    (finding,) = find(busier(latency, requests))
+    assert finding.direction == direction
+    assert finding.size < 3.0 or direction == "victim"
+
+
+def test_what_leaks_is_judged_by_where_it_has_got_to() -> None:
+    values = [40.0 + 0.3 * (place % 3 - 1) for place in range(14)] + [41.0, 43.0, 45.0, 48.0, 51.0, 54.0]
+    finding = only("memory_usage", "%", values)
+    assert (finding.kind, finding.direction) == ("memory", "victim")  # nobody is slower yet
+    assert finding.figures["incident"] > 45.0
