@@ -134,7 +134,7 @@ def show(run_id: str, *, full: bool, snapshot: bool) -> int:
     "--type", "types", multiple=True, metavar="TYPE", help="Only these, such as tool.completed or tool."
 )
 @click.option(
-    "--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only events after this number."
+    "--after", type=click.IntRange(0, 2**53), default=0, metavar="SEQ", help="Only events after this number."
 )
 @click.option("--follow", is_flag=True, help="Go on as the run does, to its end.")
 @click.option("--verify", is_flag=True, help="Check that no stored event was changed.")

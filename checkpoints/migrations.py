@@ -23,9 +23,9 @@ def open_database(path: Path, *, read_only: bool = False) -> Database:
     Raises NotFound (read-only, no file), NotWritable, StoreFailed, and Unreadable for a file that is no
     database of ours, is damaged, or has a newer schema.
     """
-    if read_only and not path.exists():
-        raise NotFound(f"no database at {path}: no run was stored yet, start one with `opsleuth run`")
-    if not read_only:
+    if read_only:
+        _check_file(path)
+    else:
         _create_file(path)
     database = Database(path, read_only=read_only)
     try:
@@ -101,6 +101,21 @@ def locks_folder(path: Path) -> Path:
             f"cannot make {folder}: {error.strerror}; check permissions, or choose --db"
         ) from error
     return folder
+
+
+def _check_file(path: Path) -> None:
+    """Raises NotFound without a file, NotWritable for what is none: a pipe would be waited for."""
+    try:
+        if path.is_file():
+            return
+        there = path.exists()
+    except OSError as error:
+        raise NotWritable(
+            f"cannot look at {path}: {error.strerror}; choose another path with --db"
+        ) from error
+    if there:
+        raise NotWritable(f"{path} is no file: choose another path with --db")
+    raise NotFound(f"no database at {path}: no run was stored yet, start one with `opsleuth run`")
 
 
 def _create_file(path: Path) -> None:

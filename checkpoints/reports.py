@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.errors import Unreadable
 
 _PUT = """
 INSERT INTO reports (run, document, written) VALUES (:run, :document, :written)
@@ -24,7 +25,20 @@ class Reports:
         self._db.change(_PUT, values)
 
     def get(self, run: str) -> dict[str, Any] | None:
-        """The run's report, or None."""
+        """The run's report, or None. Raises Unreadable if it is damaged."""
         row = self._db.row("SELECT document FROM reports WHERE run = ?", (run,))
-        found: dict[str, Any] | None = json.loads(row["document"]) if row else None
-        return found
+        if row is None:
+            return None
+        try:
+            return _object(json.loads(row["document"]))
+        except (ValueError, TypeError) as error:
+            raise Unreadable(
+                f"the stored report of {run} is damaged: restore a copy of the database; `opsleuth log {run}` still tells "
+                "the run's course"
+            ) from error
+
+
+def _object(document: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON value
+    if not isinstance(document, dict):
+        raise TypeError(f"a report is a JSON object, this is a {type(document).__name__}")
+    return document

@@ -18,6 +18,9 @@ from opsleuth.state.outcome import Status, StopReason, Verdict
 
 Lineage = tuple[tuple[str, int | None], ...]
 
+LONGEST_ID = 100
+"""Characters of a run's id."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -124,6 +127,8 @@ class Runs:
             if newest is None:
                 raise NotFound("there is no run yet: start one with `opsleuth run`")
             return self._existing(newest["id"])
+        if len(prefix) > LONGEST_ID:
+            raise NotFound(f"no run {prefix[:40]!r}…: an id looks like inv-20261129-7k3f")
         tail = prefix.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         found = [r["id"] for r in self._db.rows(_FIND, {"prefix": prefix, "tail": tail, "project": project})]
         if prefix in found or (len(found) == 1 and prefix):
@@ -237,7 +242,7 @@ def _read(row: Row) -> RunRow:
         values["cost"] = Decimal(row["cost"])
         values["settings"] = json.loads(row["settings"])
         return RunRow(**values)
-    except (ValueError, InvalidOperation) as error:
+    except (ValueError, TypeError, IndexError, InvalidOperation) as error:
         raise Unreadable(
             f"run {row['id']!r}: its row cannot be read ({error}); the other runs are not affected"
         ) from error

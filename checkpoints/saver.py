@@ -21,6 +21,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from opsleuth.checkpoints.db import BUSY_TIMEOUT, plain_errors
+from opsleuth.checkpoints.errors import Unreadable
 
 _DIGITS = 8
 """Of a channel's version: enough for more steps than a run may take, and in the order of their numbers."""
@@ -61,7 +62,13 @@ class Saver(SqliteSaver):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         with plain_errors(self._path):
-            return self.get_tuple(config)
+            try:
+                return self.get_tuple(config)
+            except (TypeError, ValueError, KeyError) as error:
+                raise Unreadable(
+                    f"database {self._path}: a stored checkpoint is damaged ({type(error).__name__}); nothing was changed: "
+                    "restore a copy"
+                ) from error
 
     async def alist(
         self,

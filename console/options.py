@@ -36,9 +36,18 @@ class Money(click.ParamType[Decimal]):
             amount = Decimal(value)
         except InvalidOperation:
             self.fail(f"{value!r} is no amount: write US dollars such as 0.50", param, ctx)
-        if not 0 < amount < 10**9:
+        if not (amount.is_finite() and 0 < amount < 10**9):
             self.fail(f"{value} is out of range: above 0 and below 1,000,000,000", param, ctx)
         return amount
+
+
+class DatabaseFile(click.Path):
+    """The path of a database file."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as click declares it
+        if "://" in str(value):  # not repeated: it may hold a password
+            self.fail("a URL is no path of a file: the database is one SQLite file", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class Zone(click.ParamType[tzinfo]):
@@ -148,7 +157,7 @@ _GLOBAL = (
     _option("-q", "quiet", is_flag=True, help="The answer only."),
     _option("-v", "verbose", count=True, help="More detail."),
     _option("--tz", type=Zone(), help="Time zone for display, such as Asia/Tokyo (default: UTC)."),
-    _option("--db", type=click.Path(dir_okay=False, path_type=Path), help="Database file."),
+    _option("--db", type=DatabaseFile(dir_okay=False, path_type=Path), help="Database file."),
     _option("--max-turns", "--max-steps", "max_turns", type=click.IntRange(1, 100_000), metavar="N", help="Turns that a run may take."),
     _option("--max-tokens", type=click.IntRange(1, 2**53 - 1), metavar="N", help="Model tokens that a run may use."),
     _option("--max-cost", type=Money(), help="US dollars that a run may cost."),

@@ -1,6 +1,7 @@
 """The commands that read what is stored: they open the database read-only, show, and change nothing."""
 
 import io
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -355,16 +356,25 @@ def _form_of(output: Path) -> str:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Any]:
-    """Write a file beside `path` and put it in its place when it is whole."""
-    part = path.with_name(f".{path.name}.part")
+    """Write a file beside `path` and put it in its place when it is whole; a device or a pipe is written to itself.
+
+    A link stays: what it points at is replaced. Raises BadParameter for what cannot be written.
+    """
     try:
-        with part.open("w", encoding="utf-8") as stream:
-            yield stream
-        part.replace(path)
+        place = Path(os.path.realpath(path))
+        if place.exists() and not place.is_file():
+            with place.open("w", encoding="utf-8") as stream:
+                yield stream
+            return
+        part = place.with_name(f".{place.name[:200]}.part")
+        try:
+            with part.open("w", encoding="utf-8") as stream:
+                yield stream
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
-        raise click.FileError(str(path), hint=str(error.strerror)) from None
-    finally:
-        part.unlink(missing_ok=True)
+        raise click.BadParameter(f"{path} cannot be written: {error.strerror}", param_hint="-o") from None
 
 
 def _row(row: RunRow | EvidenceRow, *without: str) -> dict[str, Any]:

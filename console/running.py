@@ -7,11 +7,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from opsleuth.checkpoints.processes import standing
+from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console.failure import close_stdout
 from opsleuth.console.live import Live
 from opsleuth.console.options import Options, folder
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from opsleuth.tools.sources.config import Configured
 
 _CLOCK = SystemClock()
+Made = TypeVar("Made")
 MOST_CHOICES = 9
 """Runs that `resume` offers where none is named."""
 
@@ -91,13 +93,24 @@ def demo(options: Options, *, act: bool = False) -> int:
     run_id = _announce(options, QUESTION)
     cache = folder("XDG_CACHE_HOME", ".cache")
     if not act:
-        return _start(run_id, Asked(question=QUESTION, case=write_case(cache / "demo")), options)
+        return _start(run_id, Asked(question=QUESTION, case=_written(write_case, cache / "demo")), options)
     from opsleuth.scenarios.acting import begin
 
-    world = begin(cache / "act" / run_id)
+    world = _written(begin, cache / "act" / run_id)
     note(f"a control plane of its own runs at {world.url} (for an hour)")
     asked = Asked(question=QUESTION, case=world.case)
     return _start(run_id, asked, options, platform={"url": world.url, "name": "shop"})
+
+
+def _written(write: Callable[[Path], Made], place: Path) -> Made:
+    """What `write` made of the folder. Raises ConfigError where nothing can be written."""
+    try:
+        return write(place)
+    except OSError as error:
+        raise ConfigError(
+            f"the built-in incident cannot be written to {place} ({error.strerror or error}): "
+            "check its permissions, or choose another folder with XDG_CACHE_HOME"
+        ) from None
 
 
 def _start(
@@ -186,7 +199,6 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
     """Do some work on runs, shown as it happens; the exit code. A terminal is asked at, unless it may not be."""
     import asyncio
 
-    from opsleuth.checkpoints.redact import Redactor
     from opsleuth.checkpoints.store import Store
     from opsleuth.console import telemetry
     from opsleuth.console.modeling import parts
@@ -258,7 +270,7 @@ def _last_line(outcome: "Outcome", database: Path) -> str:
 def _announce(options: Options, what: str) -> str:
     """A new run's id, said at once: what comes next loads for a second."""
     run_id = new_run_id(_CLOCK.now())
-    _say(options, f"run {run_id}  {what}")
+    _say(options, f"run {run_id}  {Redactor().text(what).value}")
     return run_id
 
 
@@ -291,4 +303,6 @@ def _alert(stream: TextIO | None) -> Mapping[str, Any] | None:
         raise click.BadParameter(
             f"the alert is no valid JSON ({where}: {error.msg})", param_hint="--alert"
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"the alert is no usable JSON ({error})", param_hint="--alert") from None
     return understood({"alerts": document} if isinstance(document, list) else document)

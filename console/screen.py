@@ -28,6 +28,10 @@ _INK: Mapping[Style, Mapping[str, str | bool]] = {
 }
 
 
+_DIGITS = 4
+"""Of the width in the environment: no screen is wider."""
+
+
 class Part(NamedTuple):
     """A piece of a line and how it looks."""
 
@@ -119,8 +123,8 @@ def open_screen(
 
 def _width(*, terminal: bool) -> int | None:
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdigit() and int(columns) > 0:
-        return max(20, int(columns))
+    if columns.isascii() and columns.isdigit() and int(columns[:_DIGITS]) > 0:
+        return max(20, int(columns[:_DIGITS]))
     return max(20, shutil.get_terminal_size().columns) if terminal else None
 
 

@@ -119,7 +119,16 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
             budget=Budget(limits=Limits.model_validate(to_json(Limits()) | dict(request.limits))),
         )
     except ValidationError as error:
-        raise UsageError("; ".join(e["msg"] for e in error.errors(include_input=False))) from None
+        raise UsageError(
+            "; ".join(
+                ": ".join(
+                    filter(
+                        None, (str(e["loc"][0]) if e["loc"] else "", e["msg"].removeprefix("Value error, "))
+                    )
+                )
+                for e in error.errors(include_input=False)
+            )
+        ) from None
 
 
 def _known(sources: Sources, settings: Settings) -> Mapping[str, tuple[str, ...]]:

@@ -77,8 +77,9 @@ class Runner:
         opened = self.parts.sources(request.settings)
         self.parts.policy(request.settings)  # a broken policy file stops the start
         await discover(opened.sources.by_name.values(), DISCOVERY_SECONDS)
-        state = to_json(first_state(request, opened, self.clock))
-        chosen = deciders_of(self.parts, request.settings, self.store)
+        first = first_state(request, opened, self.clock)
+        chosen = deciders_of(self.parts, request.settings, self.store)  # the redactor learns their keys
+        state = self._clean(first)
         row = self.store.runs.create(
             RunRow(
                 id=request.run,
@@ -92,6 +93,11 @@ class Runner:
         )
         with self.store.lock(row.id):
             return await self._attempt(row, lambda _: state, chosen)
+
+    def _clean(self, state: Investigation) -> dict[str, Any]:
+        """The first state without the secrets in its question and its alert: checkpoints hold what is given here."""
+        clean: dict[str, Any] = self.store.redactor(to_json(state)).value
+        return to_json(Investigation.model_validate(clean))
 
     async def resume(
         self,

@@ -196,7 +196,7 @@ def test_report_forms(program: Program, tmp_path: Path, document: dict[str, Any]
     assert (written.returncode, written.stdout) == (0, "")
     assert target.read_text("utf-8") == program("report", DONE, "--format", "md").stdout
     refused = program("report", DONE, "-o", str(tmp_path / "none" / "report.md"))
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "none" in refused.stderr
     unfinished = program("report", STOPPED)
     assert unfinished.returncode == 9

@@ -258,6 +258,18 @@ def test_on_a_terminal_the_status_line_leaves_no_trace(bare: Program, columns: i
     assert any(line.startswith("CONCLUSION") for line in lines)
 
 
+def test_a_secret_in_the_question_is_stored_and_shown_nowhere(bare: Program, case: str) -> None:
+    secrets = ("hunter2secretPW", "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gI3kM5")
+    done = bare("run", f"why? password={secrets[0]} {secrets[1]}", "--case", case, "--name", secrets[1], "-v")
+    stored = b"".join(
+        f.read_bytes() for f in bare.database.parent.glob(f"{bare.database.name}*") if f.is_file()
+    )
+    for secret in secrets:
+        assert secret not in done.stdout + done.stderr
+        assert secret.encode() not in stored
+    assert "why? password=[redacted:password#" in done.stdout
+
+
 def test_what_is_wrong_with_the_data_is_said_in_the_stream_and_in_the_report(
     bare: Program, case: str
 ) -> None:

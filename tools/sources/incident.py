@@ -152,7 +152,7 @@ def _first_problem(error: ValidationError) -> str:
     field = ".".join(str(part) for part in first["loc"]) or "the document"
     if first["type"] == "timezone_aware":
         return f"{field} has no zone: end it with Z if it is UTC, else with its offset such as +08:00"
-    return f"{field}: {first['msg']}"
+    return f"{field}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def _facts(document: _Document) -> Incident:
