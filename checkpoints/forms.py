@@ -1,6 +1,7 @@
 """The forms in which a known secret turns up: as it is, in JSON, in a URL, in hexadecimal, inside base64."""
 
 import json
+import re
 from binascii import b2a_base64
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus
@@ -9,8 +10,11 @@ SHORTEST = 6
 """Characters: a shorter secret, or a shorter trace of one, would hit ordinary text."""
 
 
+_ESCAPE = re.compile("%[0-9a-fA-F]{2}")
+
+
 class Form(NamedTuple):
-    """One spelling. `encoded` spellings are part of a longer base64 word, which goes with them."""
+    """One spelling, in the form that `normal` gives a text. `encoded` spellings are part of a longer base64 word, which goes with them."""
 
     text: str
     encoded: bool = False
@@ -29,6 +33,7 @@ def forms(secret: str) -> tuple[Form, ...]:
         raw.hex().upper(),
     }
     cores = {core for core in _base64_cores(raw) if len(core) >= SHORTEST}
+    plain, cores = set(map(normal, plain)), set(map(normal, cores))
     found = [Form(text) for text in plain] + [Form(core, encoded=True) for core in cores - plain]
     return tuple(sorted(found, key=lambda form: (-len(form.text), form.text)))
 
@@ -42,14 +47,12 @@ def _json_forms(secret: str) -> set[str]:
 def _url_forms(secret: str) -> set[str]:
     if any(0xD800 <= ord(c) <= 0xDFFF for c in secret):
         return set()
-    escaped = {quote(secret), quote(secret, safe=""), quote_plus(secret)}
-    return escaped | {_lower_escapes(text) for text in escaped}
+    return {quote(secret), quote(secret, safe=""), quote_plus(secret)}
 
 
-def _lower_escapes(text: str) -> str:
-    """`%2F` as `%2f`, the rest unchanged."""
-    head, *rest = text.split("%")
-    return head + "".join(f"%{part[:2].lower()}{part[2:]}" for part in rest)
+def normal(text: str) -> str:
+    """Every escape in capitals (`%2f` as `%2F`), nothing moved: the case of an escape tells nothing apart."""
+    return _ESCAPE.sub(lambda found: found[0].upper(), text) if "%" in text else text
 
 
 def _base64_cores(raw: bytes) -> set[str]:
@@ -64,5 +67,5 @@ def _base64_cores(raw: bytes) -> set[str]:
         last = len(padded) * 8 // 6
         standard = b2a_base64(padded + bytes(2), newline=False)[first:last].decode("ascii")
         for core in (standard, standard.replace("+", "-").replace("/", "_")):
-            cores |= {core, quote(core, safe=""), _lower_escapes(quote(core, safe=""))}
+            cores |= {core, quote(core, safe="")}
     return cores

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from opsleuth.checkpoints import patterns
-from opsleuth.checkpoints.forms import Form, forms
+from opsleuth.checkpoints.forms import Form, forms, normal
 from opsleuth.checkpoints.harmless import harmless_json
 from opsleuth.checkpoints.patterns import Found
 
@@ -103,14 +103,16 @@ class Redactor:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         except ValueError:
             return False
-        if _storable(text) is not text or any(form in text for form in self._as_json):
+        escaped = normal(text)
+        if _storable(text) is not text or any(form in escaped for form in self._as_json):
             return False
         return all(finder == self._known_in for finder in self._finders(text))
 
     def _known_in(self, text: str) -> Iterator[Found]:
+        escaped = normal(text)
         for form, secret in self._known.items():
             find = _words_with if form.encoded else _occurrences
-            for start, end in find(text, form.text):
+            for start, end in find(escaped, form.text):
                 yield Found(start, end, "secret", secret)
 
     def _replace(self, text: str, spans: list[Found]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from opsleuth.checkpoints.bodies import cut
@@ -235,6 +235,7 @@ JSON = st.recursive(
 
 @given(JSON, SECRETS, st.sampled_from(["key", "value", "item", "nested"]))
 def test_a_secret_in_any_place_of_a_document(document: Any, secret: str, place: str) -> None:
+    assume(secret not in json.dumps(document, ensure_ascii=False))  # a number may hold its digits by chance
     planted: Any = {
         "key": {f"x {secret}": document},
         "value": {"a": document, "b": f"x {secret} y"},
@@ -248,6 +249,13 @@ def test_a_secret_in_any_place_of_a_document(document: Any, secret: str, place: 
     text.encode()
     assert json.dumps(secret, ensure_ascii=False)[1:-1] not in text or place == "nested"
     assert json.dumps(redactor(clean).value) == json.dumps(clean)
+
+
+@pytest.mark.parametrize("spelled", ["0000%3B%2f", "0000%3b%2F", "0000%3b%2f", "0000%3B%2F"])
+def test_the_case_of_an_escape_hides_nothing(spelled: str) -> None:
+    redactor = Redactor(["0000;/"])
+    assert spelled not in redactor.text(f"GET /x?key={spelled} 200").value
+    assert spelled not in json.dumps(redactor({"url": [f"/x?key={spelled}"]}).value)
 
 
 def test_keys_that_become_equal_are_kept_apart() -> None:
