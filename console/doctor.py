@@ -21,6 +21,7 @@ from opsleuth.tools.sources.live import Check, LiveSource, Surroundings
 from opsleuth.tools.sources.opening import open_one
 from opsleuth.tools.sources.secrets import Secret, Vault
 from opsleuth.tools.spec import ToolError
+from opsleuth.tools.together import together
 
 DEADLINE = 5.0
 """Seconds that a source may take for all of its checks."""
@@ -59,7 +60,7 @@ def doctor(options: Options) -> int:
 async def examine(found: Configured) -> Sequence[Examined]:
     """Every source of the environment, all at the same time."""
     surroundings = Surroundings(Vault(), SystemClock())
-    return await asyncio.gather(*(_examine(name, raw, surroundings) for name, raw in found.sources.items()))
+    return await together(_examine(name, raw, surroundings) for name, raw in found.sources.items())
 
 
 async def _examine(name: str, raw: Mapping[str, Any], surroundings: Surroundings) -> Examined:

@@ -15,6 +15,7 @@ from opsleuth.tools.sources.base import Capability, Source
 from opsleuth.tools.sources.incident import alert_facts
 from opsleuth.tools.sources.memory import FIELDS, ROWS
 from opsleuth.tools.spec import InvalidArguments, ToolContext, ToolError, ToolResult
+from opsleuth.tools.together import together
 
 EVERYTHING: tuple[Capability, ...] = tuple(FIELDS)
 
@@ -34,7 +35,7 @@ async def read(
     """
     window = span or window_span(context)
     wanted = [(source, c) for c in dict.fromkeys(capabilities) for source in context.sources.serving(c)]
-    parts = await asyncio.gather(*(_part(source, c, window) for source, c in wanted))
+    parts = await together(_part(source, c, window) for source, c in wanted)
     failed = [(c, part) for (_, c), part in zip(wanted, parts, strict=True) if isinstance(part, Exception)]
     found = [(c, part) for (_, c), part in zip(wanted, parts, strict=True) if isinstance(part, Recording)]
     needed = set(capabilities if lenient else capabilities[:1])

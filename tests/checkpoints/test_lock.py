@@ -29,8 +29,9 @@ store = Store.open(Path(sys.argv[1]), SystemClock(), Redactor())
 HOLD = PRELUDE + "with store.lock(sys.argv[2]):\n    print('held', flush=True)\n    sys.stdin.read()\n"
 HOLD_WITH_CHILD = PRELUDE + (
     "with store.lock(sys.argv[2]):\n"
-    "    child = subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE,\n"
-    "                             close_fds=False)\n"
+    "    child = subprocess.Popen([sys.executable, '-c', 'import sys; print(); sys.stdin.read()'], close_fds=False,\n"
+    "                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+    "    child.stdout.readline()\n"  # only then has it let go of what is closed on exec
     "    print('held', flush=True)\n"
     "    sys.stdin.read()\n"
 )

@@ -15,6 +15,7 @@ from opsleuth.tools.sources.config import SETTINGS
 from opsleuth.tools.sources.live import LiveSource, Surroundings
 from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.spec import ToolError
+from opsleuth.tools.together import together
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "prometheus": ("opsleuth.tools.sources.prometheus", "PrometheusSource"),
@@ -48,7 +49,7 @@ def open_one(name: str, stored: Mapping[str, Any], surroundings: Surroundings) -
 async def discover(sources: Iterable[Source], seconds: float) -> None:
     """Let the sources learn the names of services, side by side; those that take longer or fail are not waited for."""
     live = [source for s in sources if isinstance(source := getattr(s, "source", s), LiveSource)]
-    await asyncio.gather(*(_learn(source, seconds) for source in live))
+    await together(_learn(source, seconds) for source in live)
 
 
 async def _learn(source: LiveSource, seconds: float) -> None:

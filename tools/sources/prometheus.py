@@ -3,7 +3,6 @@
 What is asked is planned in `prometheus_plan`; this file asks, and turns the answers into series.
 """
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from opsleuth.tools.sources.prometheus_plan import (
 )
 from opsleuth.tools.sources.settings import Prometheus
 from opsleuth.tools.spec import NotPermitted, ToolError, Unavailable
+from opsleuth.tools.together import together
 
 Part = TypeVar("Part", bound=BaseModel)
 
@@ -111,7 +111,7 @@ class PrometheusSource(LiveSource):
     async def _metrics(self, session: Session, window: Span) -> Fetched:
         span = Range.over(window, self._settings.before, self._settings.step)
         questions, notes = await self._questions(session, span)
-        answers = await asyncio.gather(*(self._ask(session, question, span) for question in questions))
+        answers = await together(self._ask(session, question, span) for question in questions)
         failed = [answer for answer in answers if isinstance(answer, ToolError)]
         if failed and len(failed) == len(answers):
             raise failed[0]
@@ -132,10 +132,8 @@ class PrometheusSource(LiveSource):
     async def _catalogue(self, session: Session, span: Range) -> Catalogue:
         """Which metric names carry which service label, which have failed requests, and what the server says of types."""
         labels = self._settings.service_labels
-        names = await asyncio.gather(*(self._names(session, f'{label}!=""', span) for label in labels))
-        failing = await asyncio.gather(
-            *(self._names(session, f'{label}=~"5..|5xx"', span) for label in ERROR_LABELS)
-        )
+        names = await together(self._names(session, f'{label}!=""', span) for label in labels)
+        failing = await together(self._names(session, f'{label}=~"5..|5xx"', span) for label in ERROR_LABELS)
         try:
             told = _parsed(self.name, _Metadata, (await session.get("/api/v1/metadata")).document).data
             types = {name: rows[0].type for name, rows in told.items() if rows}
