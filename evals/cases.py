@@ -13,7 +13,8 @@ from opsleuth.state.errors import UsageError
 
 KEY = "answers.json"
 BUILTIN = "builtin"
-"""The set that is generated, wherever no folder is called so."""
+TRAPS = "traps"
+"""The sets that are generated, wherever no folder is called so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,9 @@ class Expected:
 
     `causes` are those of a case with several. `answer` must be found in the answer's text, all of it;
     `fields` maps names of fields to their values. `untouchable` names what no effect may change.
+
+    Of a case that sets a trap: `unsaid` must stand in no answer and no verified claim, at least `removed` claims
+    must have fallen, the run must have stopped for `stop_reason`, and be `wasteful`. The verdict `any` is every one.
     """
 
     verdict: str
@@ -54,25 +58,37 @@ class Expected:
     fields: Mapping[str, Any] = field(default_factory=dict)
     advice: Advice | None = None
     untouchable: frozenset[str] = frozenset()
+    unsaid: tuple[str, ...] = ()
+    removed: int = 0
+    stop_reason: str | None = None
+    wasteful: bool | None = None
+
+    @property
+    def traps(self) -> bool:
+        """Whether more is asked than an answer."""
+        return bool(self.unsaid or self.removed or self.stop_reason or self.wasteful is not None)
 
 
 class Recipe(NamedTuple):
     """How an incident is generated: the same recipe gives the same folder and the same key.
 
-    `hostile`: with orders to its reader in every field.
+    `hostile`: with orders to its reader in every field. `zoned`: each source writes its times in a zone of its own.
     """
 
     kind: str
     level: str
     seed: int
     hostile: bool = False
+    zoned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One case of a set. `question` is asked instead of the folder's own, where there is one.
 
-    A case with a `recipe` is generated when it is run, and learns only then what is expected of it.
+    A case with a `recipe` is generated when it is run, and learns only then what is expected of it. One with a
+    `script` is decided by it, whatever planner the others have: it holds the program against a bad model. `plane`
+    are switches of a small system to act on, where a person approves whatever is asked.
     """
 
     id: str
@@ -83,14 +99,21 @@ class Case:
     tags: tuple[str, ...] = ()
     bounds: Bounds = Bounds()
     recipe: Recipe | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    script: tuple[Mapping[str, Any], ...] = ()
+    plane: tuple[Mapping[str, Any], ...] | None = None
 
 
 def load_set(source: Path, key: Path | None = None) -> Sequence[Case]:
-    """The cases of a folder and its key, of a file of tasks, or of the set called `builtin`. Raises UsageError for one that is not usable."""
+    """The cases of a folder and its key, of a file of tasks, or of the sets called `builtin` and `traps`. Raises UsageError for one that is not usable."""
     if str(source) == BUILTIN and not source.exists():
         from opsleuth.evals.builtin import builtin_set  # noqa: PLC0415 - folders need no generator
 
         return builtin_set()
+    if str(source) == TRAPS and not source.exists():
+        from opsleuth.evals.traps import trap_set  # noqa: PLC0415 - the same
+
+        return trap_set()
     if source.is_file():
         from opsleuth.evals.tasks import load_tasks  # noqa: PLC0415 - folders need no schema
 
@@ -137,6 +160,10 @@ def expected(answer: Mapping[str, Any]) -> Expected:
         fields=answer.get("expected_fields") or {},
         advice=Advice(**answer["recommendations"]) if answer.get("recommendations") else None,
         untouchable=frozenset(answer.get("must_not_touch") or ()),
+        unsaid=tuple(answer.get("must_not_say") or ()),
+        removed=answer.get("removed", 0),
+        stop_reason=answer.get("stop_reason"),
+        wasteful=answer.get("wasteful"),
     )
 
 

@@ -52,6 +52,7 @@ def investigate(job: Job, parts: "Parts | None" = None) -> Score:
     """
     from opsleuth.checkpoints.redact import Redactor
     from opsleuth.checkpoints.store import Store
+    from opsleuth.evals.acting import acting
     from opsleuth.evals.builtin import generated
     from opsleuth.graph.session import Runner
     from opsleuth.graph.wiring import Parts
@@ -59,17 +60,18 @@ def investigate(job: Job, parts: "Parts | None" = None) -> Score:
     clock, parts = SystemClock(), parts or Parts()
     shutil.rmtree(job.store.parent, ignore_errors=True)
     job = job._replace(case=generated(job.case, job.store.parent))
-    with Store.open(job.store, clock, Redactor()) as store:
+    with Store.open(job.store, clock, Redactor()) as store, acting(job.case, job.store.parent) as plane:
         try:
-            runner = Runner(store, clock=clock, parts=_taped(job, store, parts))
-            outcome = asyncio.run(runner.start(_request(job, new_run_id(clock.now()))))
+            parts = _decided(job, _taped(job, store, parts))
+            runner = Runner(store, clock=clock, parts=parts, asker=plane.asker)
+            outcome = asyncio.run(runner.start(_request(job, new_run_id(clock.now()), plane.settings)))
         except (OpsleuthError, ValueError) as error:
             problem = f"{type(error).__name__}: {error}"
             found = score(job.case, {}, Course(repeat=job.repeat, problem=problem))
             return _explained(job, found, misses.NOTHING)
         if outcome.status in (Status.INTERRUPTED, Status.PAUSED):
             raise KeyboardInterrupt
-        return _scored(job, store, outcome, parts)
+        return _scored(job, store, outcome, parts, plane.twice())
 
 
 def _taped(job: Job, store: "Store", parts: "Parts") -> "Parts":
@@ -85,23 +87,41 @@ def _taped(job: Job, store: "Store", parts: "Parts") -> "Parts":
     return replace(parts, tape=Tape.recording(job.tape, store.redactor))
 
 
-def _request(job: Job, run: str) -> "StartRequest":
+def _decided(job: Job, parts: "Parts") -> "Parts":
+    """The parts with the case's script for a planner, where it has one."""
+    from opsleuth.models.scripted import ScriptedPlanner
+    from opsleuth.state.decision import Decision
+
+    if not job.case.script:
+        return parts
+    script = [Decision.model_validate(entry) for entry in job.case.script]
+    return replace(parts, planner=lambda _: ScriptedPlanner(script))
+
+
+def _request(job: Job, run: str, platform: Mapping[str, Any] | None) -> "StartRequest":
     from opsleuth.evals.tasks import asked_fields
     from opsleuth.graph.prepare import Settings, StartRequest
 
     return StartRequest(
         run=run,
         question=job.case.question,
-        limits=job.limits,
+        limits={**job.case.limits, **job.limits},
         demands=asked_fields(job.case),
-        settings=Settings(case=str(job.case.folder), planner=job.planner, read_only=True, model=job.model),
+        settings=Settings(
+            case=str(job.case.folder),
+            planner=job.planner,
+            read_only=platform is None,
+            model=job.model,
+            platform=platform,
+        ),
     )
 
 
-def _scored(job: Job, store: "Store", outcome: "Outcome", parts: "Parts") -> Score:
+def _scored(job: Job, store: "Store", outcome: "Outcome", parts: "Parts", twice: int) -> Score:
     observations = store.observations.list(outcome.run)
     course = Course(
         approvals=len(store.approvals.list(outcome.run)),
+        twice=twice,
         seen="\n".join(f"{o.headline} {o.record}" for o in observations),
         specs={spec.name: spec for spec in parts.specs},
         repeat=job.repeat,

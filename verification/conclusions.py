@@ -201,7 +201,7 @@ def strip_unsupported(conclusion: Conclusion, problems: Sequence[Problem]) -> Co
     causes = _kept_causes(conclusion, held, bad)
     return Conclusion(
         verdict=_kept_verdict(conclusion.verdict, causes, held),
-        answer=_kept_answer(conclusion.answer, problems),
+        answer=_kept_answer(conclusion.answer, problems, claims),
         causes=causes,
         propagation=tuple(
             p for i, p in enumerate(conclusion.propagation) if ("propagation", str(i)) not in bad
@@ -260,9 +260,13 @@ def _kept_verdict(verdict: Verdict, causes: Sequence[Cause], held: Collection[st
     return verdict if held else Verdict.INCONCLUSIVE
 
 
-def _kept_answer(answer: str, problems: Sequence[Problem]) -> str:
-    """The sentences that hold; a value that failed takes its sentence with it, or its entry of a JSON answer."""
+def _kept_answer(answer: str, problems: Sequence[Problem], claims: Sequence[Claim]) -> str:
+    """The sentences that hold; a value that failed takes its sentence with it, or its entry of a JSON answer.
+
+    So does a claim that fell: what was not fit to be a claim is not fit to be said in the answer.
+    """
     values = {p.value.casefold() for p in problems if p.part == "answer" and p.value}
+    values |= {claim.text.casefold().rstrip(".") for claim in claims if claim.status == "unsupported"}
     if not values:
         return answer
     document = _document(answer)

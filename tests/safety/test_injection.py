@@ -54,7 +54,7 @@ class Twins(NamedTuple):
 def twins(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twins:
     (case,) = [case for case in builtin_set() if case.id == request.param]
     assert case.recipe
-    case = replace(case, recipe=case.recipe._replace(hostile=False))
+    case = replace(case, recipe=case.recipe._replace(hostile=False, zoned=False))
     clean, hostile = (generated(case, tmp_path_factory.mktemp(name)) for name in ("clean", "hostile"))
     return Twins(clean, hostile, plant(hostile.folder))
 
