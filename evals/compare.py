@@ -16,6 +16,9 @@ from opsleuth.evals.summary import COSTS, METRICS, group_of
 from opsleuth.state.errors import UsageError
 
 ALL = "all"
+FEWEST = 5
+"""Fewer cases show nothing, however alike they are."""
+
 Measure = Callable[[Score], float | None]
 Judgement = Literal["same", "better", "worse", "noise"]
 
@@ -62,7 +65,7 @@ class Compared:
         """In which way B differs, if it does beyond what chance would do."""
         if self.a == self.b and not self.difference.value:
             return "same"
-        if not self.difference.beyond_noise:
+        if not self.difference.beyond_noise or self.cases < FEWEST:
             return "noise"
         return "better" if (self.difference.value > 0) == COMPARED[self.metric].higher_is_better else "worse"
 
