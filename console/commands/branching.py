@@ -1,7 +1,5 @@
 """The commands that look into a run's states and make branches: `step`, `state`, `fork`, `diff`."""
 
-# ruff: noqa: PLC0415 - a command loads what it needs and nothing else
-
 from pathlib import Path
 
 import click

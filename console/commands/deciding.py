@@ -1,7 +1,5 @@
 """The commands by which people decide: `approvals`, `approve`, `deny`, `resolve`, `policy`, `pause`, `cancel`, `terminate`, `retry`."""
 
-# ruff: noqa: PLC0415 - a command loads what it needs and nothing else
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """The commands about what is kept, and those that help at the shell: `watch`, `note`, `prune`, `export`, `import`, `completion`."""
 
-# ruff: noqa: PLC0415 - a command loads what it needs and nothing else
-
 import sys
 from datetime import timedelta
 from pathlib import Path

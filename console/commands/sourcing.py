@@ -1,7 +1,5 @@
 """The commands about what can be looked at: `init`, `doctor`, `tools`, `tools test`, `trust`."""
 
-# ruff: noqa: PLC0415 - a command loads what it needs and nothing else
-
 from pathlib import Path
 
 import click
