@@ -18,7 +18,7 @@ from opsleuth.console.live import Live
 from opsleuth.console.options import Options, folder
 from opsleuth.console.reading import found_run, moment, note, resumable_runs, screen_of, write_report
 from opsleuth.console.screen import Part, open_screen
-from opsleuth.graph.alerts import understood
+from opsleuth.graph.alerts import declared_calls, grouped, understood
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.outcome import ExitCode, Status, StopReason
@@ -57,13 +57,23 @@ def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
         raise click.BadParameter(
             "the window ends before it begins: give an earlier time", param_hint="--since"
         )
-    told = _alert(alert)
+    document = _alert(alert)
     if asked.case is not None:
         run_id = _announce(options, asked.question or f"case {asked.case.name}")
-        return _start(run_id, asked, options, _named(options), alert=told, since=since, until=until)
+        return _start(run_id, asked, options, _named(options), alert=document, since=since, until=until)
     found = _configured(options)
+    told = _first_incident(document, found) if document else None
     run_id = _announce(options, asked.question or str((told or {}).get("text", "")))
     return _start(run_id, asked, options, found, alert=told, since=since, until=until)
+
+
+def _first_incident(document: Mapping[str, Any], found: "Configured") -> Mapping[str, Any]:
+    """What the run is about; says what else the alerts tell of."""
+    calls, now = declared_calls(found.sources), _CLOCK.now()
+    for other in grouped(document, calls, now)[1:]:
+        texts = Redactor().text("; ".join(alert.text for alert in other.alerts[:3])).value
+        note(f"another incident, as far as is known, and for a run of its own: {texts}")
+    return understood(document, calls, now)
 
 
 def _configured(options: Options) -> "Configured":
@@ -285,7 +295,7 @@ def _say(options: Options, text: str) -> None:
 
 
 def _alert(stream: TextIO | None) -> Mapping[str, Any] | None:
-    """An alert as JSON object, or any other text as the alert's text."""
+    """What was handed in as a JSON object, or any other text as the alert's text."""
     if stream is None:
         return None
     try:
@@ -305,4 +315,4 @@ def _alert(stream: TextIO | None) -> Mapping[str, Any] | None:
         ) from None
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"the alert is no usable JSON ({error})", param_hint="--alert") from None
-    return understood({"alerts": document} if isinstance(document, list) else document)
+    return {"alerts": document} if isinstance(document, list) else document

@@ -1,14 +1,16 @@
 """Alerts as other systems send them: Alertmanager, Grafana, Prometheus, PagerDuty, Opsgenie, CloudWatch.
 
-Each becomes the fields of our own alert. What a system does not say stays away: a service is taken where a label
-names it, never from a job or a host. Of several alerts the first that fires is the subject, the others are told.
+What a system does not say stays away: a service is taken where a label names it, never from a job or a host. Several
+alerts are one incident where their times and the calls between their services say so (`state/alerts.py`). A run is about
+the first incident, and in it about the alert that fired first; the others are told.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+from opsleuth.state.alerts import Incident, ReceivedAlert, incidents
 
 Document = Mapping[str, Any]
 
@@ -20,54 +22,59 @@ _NO_TIME = "0001-01-01"
 _MOST_TOLD = 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """One alert: what it says, since when, and how it stands."""
-
-    text: str
-    service: str | None = None
-    metric: str | None = None
-    severity: str | None = None
-    fired_at: str | None = None
-    onset: str | None = None
-    labels: Mapping[str, Any] = field(default_factory=dict)
-    over: str | None = None
+def received(document: Document) -> tuple[ReceivedAlert, ...]:
+    """The alerts in the document, if it is of a system that is known; else none."""
+    return next((tuple(read(document)) for fits, read in _SYSTEMS if fits(document)), ())
 
 
-def understood(document: Document) -> dict[str, Any]:
+def declared_calls(sources: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Whom each service calls, as the configuration says: all that is known before anything was read."""
+    calls: dict[str, tuple[str, ...]] = {}
+    for settings in sources.values():
+        if settings.get("kind") == "declared":
+            calls |= {caller: tuple(callees) for caller, callees in settings["calls"].items()}
+    return calls
+
+
+def grouped(document: Document, calls: Mapping[str, Collection[str]], now: datetime) -> tuple[Incident, ...]:
+    """The incidents that the document tells of: those that fire, or if all are over the past ones."""
+    alerts = received(document)
+    return incidents([alert for alert in alerts if alert.over is None] or alerts, calls, now)
+
+
+def understood(document: Document, calls: Mapping[str, Collection[str]], now: datetime) -> dict[str, Any]:
     """The document as fields of our own alert, if a system is known that sends such; else the document itself."""
-    for fits, read in _SYSTEMS:
-        if fits(document):
-            return _as_one(read(document)) or dict(document)
-    return dict(document)
+    found = grouped(document, calls, now)
+    return _as_one(found[0], found[1:]) if found else dict(document)
 
 
-def _as_one(alerts: Sequence[_Told]) -> dict[str, Any]:
-    """One alert of several: the first that fires; a group of which all are over tells of the last time."""
-    if not alerts:
-        return {}
-    firing = [alert for alert in alerts if alert.over is None] or list(alerts)
-    subject = min(firing, key=lambda a: (a.onset or a.fired_at or "9", _rank(a.severity)))
-    others = [alert for alert in alerts if alert is not subject]
-    text = subject.text + (f" (resolved {subject.over})" if subject.over else "")
-    if others:
-        text += f"; and {len(others)} more: " + "; ".join(_short(alert) for alert in others[:_MOST_TOLD])
+def _as_one(incident: Incident, others: Sequence[Incident]) -> dict[str, Any]:
+    """One alert of several: the first of the incident, then the rest of it, then what is not known to belong to it."""
+    subject = min(incident.alerts, key=lambda a: (a.began is None, a.began, _rank(a.severity)))
+    rest = [alert for alert in incident.alerts if alert is not subject]
+    apart = [alert for other in others for alert in other.alerts]
     told = {
-        "text": text,
+        "text": subject.text
+        + (f" (resolved {subject.over})" if subject.over else "")
+        + _listed(f"; and {len(rest)} more: ", rest)
+        + _listed("; not known to belong to it: ", apart),
         "service": subject.service,
         "metric": subject.metric,
         "severity": subject.severity,
-        "fired_at": subject.fired_at,
-        "onset": subject.onset,
+        "fired_at": subject.fired_at and subject.fired_at.isoformat(),
+        "onset": subject.onset and subject.onset.isoformat(),
         "labels": dict(subject.labels),
     }
     return {name: value for name, value in told.items() if value}
 
 
-def _short(alert: _Told) -> str:
+def _listed(head: str, alerts: Sequence[ReceivedAlert]) -> str:
+    return head + "; ".join(map(_short, alerts[:_MOST_TOLD])) if alerts else ""
+
+
+def _short(alert: ReceivedAlert) -> str:
     where = f" of {alert.service}" if alert.service and alert.service not in alert.text else ""
-    when = alert.onset or alert.fired_at
-    return f"{alert.text}{where}" + (f" since {when}" if when else "") + (" (resolved)" if alert.over else "")
+    return f"{alert.text}{where}" + (f" since {alert.began.isoformat()}" if alert.began else "")
 
 
 def _rank(severity: str | None) -> int:
@@ -78,19 +85,19 @@ def _rank(severity: str | None) -> int:
 # --- Alertmanager, Grafana, Prometheus -----------------------------------------------------------------------
 
 
-def _alertmanager(document: Document) -> list[_Told]:
+def _alertmanager(document: Document) -> list[ReceivedAlert]:
     common = _mapping(document.get("commonLabels"))
     notes = _mapping(document.get("commonAnnotations"))
     return [_labelled(alert, common, notes) for alert in _objects(document.get("alerts"))]
 
 
-def _prometheus(document: Document) -> list[_Told]:
+def _prometheus(document: Document) -> list[ReceivedAlert]:
     alerts = _objects(_mapping(document.get("data")).get("alerts"))
     firing = [alert for alert in alerts if alert.get("state") == "firing"] or alerts
     return [_labelled(alert, {}, {}) for alert in firing]
 
 
-def _labelled(alert: Document, common: Document, notes: Document) -> _Told:
+def _labelled(alert: Document, common: Document, notes: Document) -> ReceivedAlert:
     labels = {**common, **_mapping(alert.get("labels"))}
     annotations = {**notes, **_mapping(alert.get("annotations"))}
     words = next(
@@ -98,43 +105,48 @@ def _labelled(alert: Document, common: Document, notes: Document) -> _Told:
     )
     name = str(labels.get("alertname") or "alert")
     rest = {k: v for k, v in labels.items() if k not in ("alertname", "severity")}
-    return _Told(
+    return ReceivedAlert(
+        name=name,
         text=f"{name}: {words}" if words else name,
         service=_service(labels),
         severity=_word(labels.get("severity")),
         fired_at=_time(alert.get("startsAt")),
         onset=_time(alert.get("activeAt")),
         labels={"alertname": name, **rest},
-        over=_time(alert.get("endsAt")) or "some time ago" if alert.get("status") == "resolved" else None,
+        over=_since(alert.get("endsAt")) if alert.get("status") == "resolved" else None,
     )
 
 
 # --- others --------------------------------------------------------------------------------------------------
 
 
-def _pagerduty(document: Document) -> list[_Told]:
+def _pagerduty(document: Document) -> list[ReceivedAlert]:
     event = _mapping(document["event"])
     data = _mapping(event.get("data"))
+    title = str(data.get("title") or data.get("summary") or "incident")
     resolved = str(event.get("event_type", "")).endswith("resolved")
     return [
-        _Told(
-            text=str(data.get("title") or data.get("summary") or "incident"),
+        ReceivedAlert(
+            name=title,
+            text=title,
             service=_word(_mapping(data.get("service")).get("summary")),
             severity=_word(_mapping(data.get("priority")).get("summary")) or _word(data.get("urgency")),
             fired_at=_time(data.get("created_at")) or _time(event.get("occurred_at")),
             labels={k: data[k] for k in ("id", "html_url") if isinstance(data.get(k), str)},
-            over=_time(event.get("occurred_at")) or "some time ago" if resolved else None,
+            over=_since(event.get("occurred_at")) if resolved else None,
         )
     ]
 
 
-def _pagerduty_event(document: Document) -> list[_Told]:
+def _pagerduty_event(document: Document) -> list[ReceivedAlert]:
     """An event as monitors send it to PagerDuty; its routing key is a secret and stays away."""
     payload = _mapping(document["payload"])
     details = _mapping(payload.get("custom_details"))
+    summary = str(payload.get("summary") or "event")
     return [
-        _Told(
-            text=str(payload.get("summary") or "event"),
+        ReceivedAlert(
+            name=summary,
+            text=summary,
             service=_word(payload.get("component")) or _service(details),
             severity=_word(payload.get("severity")),
             fired_at=_time(payload.get("timestamp")),
@@ -144,12 +156,14 @@ def _pagerduty_event(document: Document) -> list[_Told]:
     ]  # fmt: skip
 
 
-def _opsgenie(document: Document) -> list[_Told]:
+def _opsgenie(document: Document) -> list[ReceivedAlert]:
     alert = _mapping(document["alert"])
     details = _mapping(alert.get("details"))
+    message = str(alert.get("message") or "alert")
     return [
-        _Told(
-            text=str(alert.get("message") or "alert"),
+        ReceivedAlert(
+            name=message,
+            text=message,
             service=_service(details) or _word(alert.get("entity")),
             severity=_word(alert.get("priority")),
             fired_at=_time(alert.get("createdAt")),
@@ -159,14 +173,16 @@ def _opsgenie(document: Document) -> list[_Told]:
     ]
 
 
-def _cloudwatch(document: Document) -> list[_Told]:
+def _cloudwatch(document: Document) -> list[ReceivedAlert]:
     alarm = document if "AlarmName" in document else _mapping(_json(document.get("Message")))
     trigger = _mapping(alarm.get("Trigger"))
     dimensions = {str(d.get("name")): d.get("value") for d in _objects(trigger.get("Dimensions"))}
+    name = str(alarm.get("AlarmName"))
     words = alarm.get("AlarmDescription") or alarm.get("NewStateReason") or ""
     return [
-        _Told(
-            text=f"{alarm.get('AlarmName')}: {words}" if words else str(alarm.get("AlarmName")),
+        ReceivedAlert(
+            name=name,
+            text=f"{name}: {words}" if words else name,
             service=_word(next(iter(dimensions.values()), None)) if len(dimensions) == 1 else None,
             metric=_word(trigger.get("MetricName")),
             fired_at=_time(alarm.get("StateChangeTime")),
@@ -175,12 +191,12 @@ def _cloudwatch(document: Document) -> list[_Told]:
                 "namespace": trigger.get("Namespace") or "",
                 "reason": alarm.get("NewStateReason") or "",
             },
-            over=_time(alarm.get("StateChangeTime")) if alarm.get("NewStateValue") == "OK" else None,
+            over=_since(alarm.get("StateChangeTime")) if alarm.get("NewStateValue") == "OK" else None,
         )
     ]
 
 
-_SYSTEMS: tuple[tuple[Callable[[Document], bool], Callable[[Document], list[_Told]]], ...] = (
+_SYSTEMS: tuple[tuple[Callable[[Document], bool], Callable[[Document], list[ReceivedAlert]]], ...] = (
     (lambda d: isinstance(d.get("alerts"), list) and "text" not in d, _alertmanager),
     (lambda d: isinstance(_mapping(d.get("data")).get("alerts"), list), _prometheus),
     (lambda d: "event_type" in _mapping(d.get("event")), _pagerduty),
@@ -194,17 +210,22 @@ def _service(labels: Document) -> str | None:
     return next((word for name in _SERVICE_LABELS if (word := _word(labels.get(name)))), None)
 
 
-def _time(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
+def _time(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON value
     """An RFC 3339 time with a zone, or milliseconds since the epoch; anything else is no time."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 1e11 < value < 1e14:
-        return datetime.fromtimestamp(value / 1000, UTC).isoformat()
+        return datetime.fromtimestamp(value / 1000, UTC)
     if not isinstance(value, str) or value.startswith(_NO_TIME):
         return None
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return moment.isoformat() if moment.tzinfo else None
+    return moment if moment.tzinfo else None
+
+
+def _since(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    moment = _time(value)
+    return moment.isoformat() if moment else "some time ago"
 
 
 def _mapping(value: Any) -> Document:  # noqa: ANN401 - any JSON value

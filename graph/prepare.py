@@ -1,13 +1,14 @@
 """What a run starts with: its question, window, limits and sources, from what the operator asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
 
 from pydantic import ValidationError
 
-from opsleuth.graph.alerts import understood
+from opsleuth.analysis.topology import callees_of
+from opsleuth.graph.alerts import declared_calls, understood
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.clock import Clock
@@ -100,7 +101,8 @@ def open_sources(settings: Settings) -> Opened:
 def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investigation:
     """The state before the first node. Raises UsageError for an alert, a window or a limit that cannot be."""
     incident = opened.case.incident if opened.case else None
-    alert = _alert(request.alert) if request.alert else incident.alert if incident else None
+    told = understood(request.alert, _calls(request.settings, opened), clock.now()) if request.alert else None
+    alert = _alert(told) if told else incident.alert if incident else None
     question = request.question or (incident.question if incident else "") or (alert.text if alert else "")
     if not question:
         raise ConfigError(
@@ -129,6 +131,13 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
                 for e in error.errors(include_input=False)
             )
         ) from None
+
+
+def _calls(settings: Settings, opened: Opened) -> Mapping[str, Collection[str]]:
+    """Whom each service calls, as far as that is known before anything is asked."""
+    if opened.case is None:
+        return declared_calls(settings.sources)
+    return callees_of(opened.case.recording({"topology"}).topology)
 
 
 def _known(sources: Sources, settings: Settings) -> Mapping[str, tuple[str, ...]]:
@@ -196,8 +205,7 @@ def _window(request: StartRequest, opened: Opened, alert: Alert | None, now: dat
 
 
 def _alert(given: Mapping[str, Any]) -> Alert:
-    """The alert as it was handed in, whoever sent it; keys that nobody knows are kept as labels."""
-    given = understood(given)
+    """The alert as it was handed in; keys that nobody knows are kept as labels."""
     ours = {key: value for key, value in given.items() if key in Alert.model_fields}
     others = {key: value for key, value in given.items() if key not in Alert.model_fields}
     try:

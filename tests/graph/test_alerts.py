@@ -1,17 +1,20 @@
 """Alerts as other systems document them become one alert of ours; nothing is guessed."""
 
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opsleuth.graph.alerts import understood
+from opsleuth.graph.alerts import declared_calls, received, understood
 from opsleuth.graph.prepare import Settings, StartRequest, first_state, open_sources
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 
+NOW = datetime.fromisoformat("2026-03-03T14:30:00+00:00")
+CALLS = {"gateway": ("orders-api",)}
 FIRED = "2026-03-03T14:12:00+00:00"
 
 
@@ -41,7 +44,7 @@ ALERTMANAGER = {
 
 
 def test_of_several_alerts_the_first_is_the_subject_and_the_others_are_told() -> None:
-    told = understood(ALERTMANAGER)
+    told = understood(ALERTMANAGER, CALLS, NOW)
     assert (told["service"], told["severity"], told["fired_at"]) == ("orders-api", "critical", FIRED)
     assert told["text"] == (
         "OrdersApiSlow: OrdersApiSlow is bad; and 1 more: GatewayErrors: GatewayErrors is bad of gateway"
@@ -50,11 +53,31 @@ def test_of_several_alerts_the_first_is_the_subject_and_the_others_are_told() ->
     assert told["labels"] == {"alertname": "OrdersApiSlow", "cluster": "eu", "service": "orders-api"}
 
 
+def test_what_no_call_connects_is_told_apart() -> None:
+    told = understood(ALERTMANAGER, {}, NOW)
+    assert told["service"] == "orders-api"
+    assert told["text"] == (
+        "OrdersApiSlow: OrdersApiSlow is bad; not known to belong to it: GatewayErrors: GatewayErrors is bad"
+        " of gateway since 2026-03-03T14:14:00+00:00"
+    )
+
+
+def test_what_is_known_of_calls_is_what_the_configuration_declares() -> None:
+    sources: dict[str, dict[str, Any]] = {
+        "m": {"kind": "prometheus", "url": "http://127.0.0.1:9"},
+        "configuration": {"kind": "declared", "calls": {"gateway": ["orders-api"]}},
+    }
+    assert declared_calls(sources) == CALLS
+    request = StartRequest(run="inv-1", alert=ALERTMANAGER, settings=Settings(sources=sources))
+    state = first_state(request, open_sources(request.settings), SystemClock())
+    assert "and 1 more" in state.question
+
+
 def test_one_that_is_over_is_not_the_subject() -> None:
     over = one("First", "2026-03-03T14:00:00Z", service="cart") | {"status": "resolved", "endsAt": FIRED}
-    told = understood({**ALERTMANAGER, "alerts": [over, *ALERTMANAGER["alerts"]]})
+    told = understood({**ALERTMANAGER, "alerts": [over, *ALERTMANAGER["alerts"]]}, CALLS, NOW)
     assert told["service"] == "orders-api"
-    alone = understood({**ALERTMANAGER, "alerts": [over]})
+    alone = understood({**ALERTMANAGER, "alerts": [over]}, {}, NOW)
     assert alone["text"] == f"First: First is bad (resolved {FIRED})"
 
 
@@ -92,25 +115,25 @@ def test_one_that_is_over_is_not_the_subject() -> None:
     ],
 )  # fmt: skip
 def test_systems(document: dict[str, Any], expected: dict[str, Any]) -> None:
-    told = understood(document)
+    told = understood(document, {}, NOW)
     assert {name: told[name] for name in expected} == expected
     assert "geheim" not in json.dumps(told)
 
 
 def test_a_job_or_a_host_is_no_service() -> None:
-    told = understood({"alerts": [one("Down", FIRED, job="blackbox", instance="10.0.0.1:9100")]})
+    told = understood({"alerts": [one("Down", FIRED, job="blackbox", instance="10.0.0.1:9100")]}, {}, NOW)
     assert "service" not in told
 
 
 def test_our_own_form_stays_as_it_is() -> None:
     ours = {"text": "slow", "service": "cart", "fired_at": FIRED, "team": "shop"}
-    assert understood(ours) == ours
+    assert understood(ours, {}, NOW) == ours
 
 
 def test_an_alert_becomes_question_service_and_window() -> None:
-    settings = Settings(sources={"m": {"kind": "prometheus", "url": "http://127.0.0.1:9"}})
-    request = StartRequest(run="inv-1", alert=ALERTMANAGER, settings=settings)
-    state = first_state(request, open_sources(settings), SystemClock())
+    chosen = Settings(sources={"m": {"kind": "prometheus", "url": "http://127.0.0.1:9"}})
+    request = StartRequest(run="inv-1", alert=ALERTMANAGER, settings=chosen)
+    state = first_state(request, open_sources(chosen), SystemClock())
     assert state.question.startswith("OrdersApiSlow")
     assert state.alert is not None
     assert state.alert.service == "orders-api"
@@ -119,11 +142,11 @@ def test_an_alert_becomes_question_service_and_window() -> None:
 
 
 def test_what_nobody_knows_says_what_is_needed() -> None:
-    settings = Settings(sources={"m": {"kind": "prometheus", "url": "http://127.0.0.1:9"}})
+    chosen = Settings(sources={"m": {"kind": "prometheus", "url": "http://127.0.0.1:9"}})
     with pytest.raises(UsageError, match="needs a `text`"):
         first_state(
-            StartRequest(run="inv-1", alert={"strange": 1}, settings=settings),
-            open_sources(settings),
+            StartRequest(run="inv-1", alert={"strange": 1}, settings=chosen),
+            open_sources(chosen),
             SystemClock(),
         )
 
@@ -138,6 +161,7 @@ _JSON = st.recursive(
 )  # fmt: skip
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -147,4 +171,5 @@ _JSON = st.recursive(
     )
 )
 def test_any_document_is_borne(document: dict[str, Any]) -> None:
-    assert isinstance(understood(document), dict)
+    assert isinstance(understood(document, {}, NOW), dict)
+    assert all(alert.name for alert in received(document))
