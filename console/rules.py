@@ -14,9 +14,10 @@ from opsleuth.graph.deciding import changed
 from opsleuth.state.calls import CallRequest, Gate
 from opsleuth.state.errors import UsageError
 from opsleuth.tools.builtin import BUILTIN
+from opsleuth.tools.declared.reading import declared_tools, of_policy
 from opsleuth.tools.effects.offered import effect_tools
 from opsleuth.tools.effects.plane import ControlPlane
-from opsleuth.tools.policy_file import load, policy_files, read
+from opsleuth.tools.policy_file import declared, load, policy_files, read
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.spec import InvalidArguments, ToolSpec
@@ -32,7 +33,7 @@ def explain(options: Options, call: Sequence[str]) -> int:
     """`policy explain`: raises UsageError for a call that no tool takes, ConfigError for broken rules."""
     request = _request(call)
     policy = load(policy_files(str(options.policy) if options.policy else None))
-    toolbox = Toolbox(_every_tool(), Sources(), policy)
+    toolbox = Toolbox(_every_tool(options), Sources(), policy)
     try:
         checked = toolbox.check(request)
     except InvalidArguments as error:
@@ -60,17 +61,22 @@ def check(options: Options, file: Path) -> int:
     if not file.exists():
         raise UsageError(f"there is no file {file}")
     layer = read("file", file, trusted=True)
+    tools = declared_tools(declared([("file", file, True)]))
     if options.json:
-        events.write_json(sys.stdout, {"file": str(file), "rules": len(layer.rules)})
+        events.write_json(
+            sys.stdout, {"file": str(file), "rules": len(layer.rules), "tools": [t.name for t in tools]}
+        )
     else:
-        screen_of(options).line(f"{file}: {len(layer.rules)} rules, all of them can be used")
+        names = f", and {', '.join(tool.name for tool in tools)}" if tools else ""
+        screen_of(options).line(f"{file}: {len(layer.rules)} rules{names}, all of them can be used")
     return 0
 
 
-def _every_tool() -> tuple[ToolSpec, ...]:
+def _every_tool(options: Options) -> tuple[ToolSpec, ...]:
     """All tools that there are, as if every source were there: rules are asked about, nothing is called."""
     reads = (replace(spec, capability=None) for spec in BUILTIN)
-    return (*reads, *effect_tools(ControlPlane("http://127.0.0.1:9")))
+    declared = of_policy(str(options.policy) if options.policy else None)
+    return (*reads, *effect_tools(ControlPlane("http://127.0.0.1:9")), *declared)
 
 
 def _request(call: Sequence[str]) -> CallRequest:

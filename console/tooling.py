@@ -20,6 +20,7 @@ from opsleuth.state.errors import UsageError
 from opsleuth.state.outcome import ExitCode
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.builtin import BUILTIN
+from opsleuth.tools.declared.reading import of_policy
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
@@ -29,12 +30,12 @@ from opsleuth.tools.spec import CallResult, InvalidArguments, ToolContext, ToolS
 
 
 def tools(options: Options) -> int:
-    """`tools`: every built-in tool, and which configured source is behind it; nothing is asked of any."""
+    """`tools`: every tool that is built in or declared, and which configured source is behind it; nothing is asked of any."""
     configured = look(options).sources
     behind = Sources(open_live(configured, Vault())) if configured else Sources()
     rows = [
         (spec, [s.name for s in behind.serving(spec.capability)] if spec.capability else [])
-        for spec in BUILTIN
+        for spec in (*BUILTIN, *of_policy(_policy(options)))
     ]
     if options.json:
         events.write_json(sys.stdout, {"tools": [_tool(spec, names) for spec, names in rows]})
@@ -74,8 +75,8 @@ def test(
 ) -> int:
     """`tools test`: one read call. Raises UsageError for what is no such call; 7 where a source does not answer."""
     settings = _settings(options, case)
-    opened = open_sources(settings)
-    toolbox = Toolbox(BUILTIN, opened.sources, read_only=True)
+    opened = open_sources(settings) if settings.case or settings.sources else Opened(Sources())
+    toolbox = Toolbox((*BUILTIN, *of_policy(_policy(options))), opened.sources, read_only=True)
     request = CallRequest(tool=name, arguments=_parsed(arguments))
     try:
         checked = toolbox.check(request)
@@ -90,6 +91,10 @@ def test(
     result = asyncio.run(executor.run(call, _context(settings, opened, clock, since, until)))
     _show(options, result)
     return ExitCode.UNREACHABLE if result.status.is_error else ExitCode.OK
+
+
+def _policy(options: Options) -> str | None:
+    return str(options.policy) if options.policy else None
 
 
 def _settings(options: Options, case: Path | None) -> Settings:

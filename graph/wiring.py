@@ -26,11 +26,11 @@ from opsleuth.state.clock import Clock, stamp
 from opsleuth.state.investigation import Investigation
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.builtin import BUILTIN
-from opsleuth.tools.effects.commands import commands
+from opsleuth.tools.declared.reading import of_policy
 from opsleuth.tools.effects.offered import effect_tools, platform_of
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.policy import Policy
-from opsleuth.tools.policy_file import declared, load, policy_files
+from opsleuth.tools.policy_file import load, policy_files
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.spec import ToolContext, ToolSpec
@@ -41,8 +41,7 @@ WISHES = ("terminate", "cancel", "pause")
 
 def effects_of(settings: Settings) -> Sequence[ToolSpec]:
     """The tools that change something in this run."""
-    mine = commands(declared(policy_files(settings.policy)))
-    return (*effect_tools(platform_of(settings.platform)), *mine)
+    return (*effect_tools(platform_of(settings.platform)), *of_policy(settings.policy))
 
 
 def policy_of(settings: Settings) -> Policy:

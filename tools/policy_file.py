@@ -20,6 +20,8 @@ from opsleuth.state.errors import ConfigError
 from opsleuth.tools.policy import Layer, Policy, Rule, Word
 
 _HEADER = re.compile(r"^\s*\[\[\s*rule\s*\]\]", re.MULTILINE)
+DECLARED = ("command",)
+"""The kinds of tools that a file may declare besides its rules."""
 _KEYS = ("effect", "tool", "target", "environment", "arguments", "reason")
 
 
@@ -61,12 +63,13 @@ def read(name: str, path: Path, *, trusted: bool) -> Layer:
         raise ConfigError(f"policy file {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"policy file {path} is broken, so nothing is started: {error}") from None
-    if unknown := document.keys() - {"rule", "command"}:
+    if unknown := document.keys() - {"rule", *DECLARED}:
         raise ConfigError(
-            f"policy file {path}: unknown {', '.join(sorted(unknown))}; it holds [[rule]] and [command.NAME]"
+            f"policy file {path}: unknown {', '.join(sorted(unknown))}; "
+            f"it holds [[rule]] and {', '.join(f'[{kind}.NAME]' for kind in DECLARED)}"
         )
-    if "command" in document and not trusted:
-        raise ConfigError(f"policy file {path}: a project's file may not declare commands")
+    if not trusted and (tables := [kind for kind in DECLARED if kind in document]):
+        raise ConfigError(f"policy file {path}: a project's file may not declare tools ({', '.join(tables)})")
     rows = document.get("rule", [])
     lines = [text.count("\n", 0, match.start()) + 1 for match in _HEADER.finditer(text)]
     if not isinstance(rows, list) or len(rows) != len(lines):
@@ -76,12 +79,21 @@ def read(name: str, path: Path, *, trusted: bool) -> Layer:
 
 
 def declared(files: Iterable[tuple[str, Path, bool]]) -> dict[str, dict[str, Any]]:
-    """The commands that trusted files declare, by name, as they are written there; a later file wins."""
-    found: dict[str, dict[str, Any]] = {}
+    """The tools that trusted files declare, by kind and name, as they are written there; a later file wins."""
+    found: dict[str, dict[str, Any]] = {kind: {} for kind in DECLARED}
     for _, path, trusted in files:
         if trusted and path.exists():
-            found |= tomllib.loads(path.read_text(encoding="utf-8")).get("command", {})
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+            for kind in DECLARED:
+                found[kind] |= _tables(document, kind, path)
     return found
+
+
+def _tables(document: Mapping[str, Any], kind: str, path: Path) -> Mapping[str, Any]:
+    tables = document.get(kind, {})
+    if not isinstance(tables, Mapping):
+        raise ConfigError(f"policy file {path}: write each {kind} under a [{kind}.NAME] of its own")
+    return tables
 
 
 def _rule(row: Mapping[str, Any], line: int, path: Path) -> Rule:

@@ -10,7 +10,8 @@ from loop_rig import concludes
 from opsleuth.state.calls import CallRequest, Gate, Risk
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
-from opsleuth.tools.effects.commands import Command, command_tool, commands
+from opsleuth.tools.declared.commands import Command, command_tool
+from opsleuth.tools.declared.reading import declared_tools
 from opsleuth.tools.policy_file import declared, read
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
@@ -23,7 +24,7 @@ WRITE = "import os, sys; open(sys.argv[1], 'a').write(sys.argv[2] + os.environ.g
 def writer(path: Path, **fields: object) -> Command:
     argv = [sys.executable, "-c", WRITE, str(path), "{text}"]
     values = {"argv": argv, "parameters": {"text": ".+"}, "target": "file"} | fields
-    return Command(name="write-line", purpose="Write a line.", **values)  # type: ignore[arg-type]
+    return Command(name="write-line", purpose="Write a line.", **values)
 
 
 def acting(tmp_path: Path, command: Command) -> Acting:
@@ -95,10 +96,10 @@ def test_a_declaration_in_the_operators_file_becomes_a_tool(tmp_path: Path) -> N
     path.write_text(
         '[command.restart-worker]\nargv = ["true", "{unit}"]\npurpose = "p"\nparameters = { unit = "w[0-9]" }\n'
     )
-    (tool,) = commands(declared([("operator", path, True)]))
+    (tool,) = declared_tools(declared([("operator", path, True)]))
     assert (tool.name, tool.risk) == ("command_run_restart_worker", Risk.HIGH)
-    assert declared([("project", path, False)]) == {}
+    assert declared_tools(declared([("project", path, False)])) == []
     with pytest.raises(ConfigError, match="may not declare"):
         read("project", path, trusted=False)
     with pytest.raises(ConfigError, match="unknown shell"):
-        commands({"c": {"argv": ["true"], "purpose": "p", "shell": True}})
+        declared_tools({"command": {"c": {"argv": ["true"], "purpose": "p", "shell": True}}})

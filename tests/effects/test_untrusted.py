@@ -12,7 +12,7 @@ from loop_rig import concludes
 from stored_runs import Program
 
 from opsleuth.scenarios.orders import write_case
-from opsleuth.tools.effects.commands import Command, command_tool
+from opsleuth.tools.declared.commands import Command, command_tool
 
 # Put together here, so that no scanner takes this file for a leak.
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3

@@ -1,0 +1,1 @@
+"""Tools that the operator declares in a file: what they take, what they run, and how far they are trusted."""

@@ -1,0 +1,67 @@
+"""What every declared tool says of itself, of whatever kind it is."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, field_validator
+
+from opsleuth.state.base import Frozen, Name, Sentence
+from opsleuth.state.calls import Risk
+from opsleuth.tools.declared.parameters import Parameter, argument_model, example, filled, holes
+from opsleuth.tools.spec import Arguments, Run, ToolSpec
+
+
+class Declaration(Frozen):
+    """What every declared tool says of itself. `risk` is high unless the operator says otherwise."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[\w-]{1,60}$")]
+    purpose: Sentence
+    not_for: Sentence = "Anything else than what the operator declared."
+    parameters: dict[Annotated[str, StringConstraints(pattern=r"^[a-z]\w{0,59}$")], Parameter] = Field(
+        default_factory=dict
+    )
+    target: Name | None = None
+    risk: Risk = Risk.HIGH
+    undo: Sentence = "as the operator knows"
+    takes_key: bool = False
+    settles: Annotated[float, Field(ge=0, le=3_600)] = 30.0
+    seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
+    output_bytes: Annotated[int, Field(ge=500, le=60_000)] = 30_000
+
+    @field_validator("parameters", mode="before")
+    @classmethod
+    def _short(cls, given: Any) -> Any:  # noqa: ANN401 - as it stands in the file
+        """A text in place of a table is its pattern."""
+        if not isinstance(given, Mapping):
+            return given
+        return {key: {"pattern": of} if isinstance(of, str) else of for key, of in given.items()}
+
+    def refuse_unknown(self, parts: Sequence[str]) -> None:
+        """Raises ValueError for a hole that no parameter fills."""
+        if unknown := sorted(holes(parts) - self.parameters.keys() - {"key"}):
+            raise ValueError(f"no parameter {', '.join(unknown)}")
+
+    def values(self, arguments: Arguments, key: str | None) -> dict[str, Any]:
+        """What fills the holes: the arguments, and the key of this very change."""
+        return arguments.model_dump() | {"key": key or ""}
+
+    def spec(self, kind: str, base: type[Arguments], run: Run, **more: Any) -> ToolSpec:  # noqa: ANN401 - fields of the spec
+        """The tool `<kind>_<name>` with what is common to all kinds."""
+        target = self.target or self.name
+        return ToolSpec(
+            name=f"{kind}_{re.sub(r'[^a-z0-9]+', '_', self.name.casefold())}",
+            purpose=self.purpose,
+            not_for=self.not_for,
+            arguments=argument_model(self.name, self.parameters, base),
+            example=example(self.parameters),
+            run=run,
+            risk=self.risk,
+            target=lambda arguments: filled(target, self.values(arguments, None)),
+            timeout=self.seconds + 2.0,
+            undo=self.undo,
+            takes_key=self.takes_key,
+            settles=self.settles,
+            origin="declared by the operator",
+            **more,
+        )

@@ -1,0 +1,51 @@
+"""Declarations out of the operator's files, as tools. Nothing of a declaration is guessed: a mistake stops the start."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from opsleuth.state.configfile import problems
+from opsleuth.state.errors import ConfigError
+from opsleuth.tools.declared.commands import Command, command_tool
+from opsleuth.tools.declared.declaration import Declaration
+from opsleuth.tools.policy_file import declared, policy_files
+from opsleuth.tools.spec import ToolSpec
+
+D = TypeVar("D", bound=Declaration)
+
+Tables = Mapping[str, Mapping[str, Any]]
+"""What the files declare: kind to name to the table as it is written there."""
+
+
+def declared_tools(tables: Tables) -> list[ToolSpec]:
+    """A tool for each declaration. Raises ConfigError for one that cannot be used, and for two of one name."""
+    tools = list(_tools(tables))
+    names = [tool.name for tool in tools]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"two declarations make one tool {', '.join(twice)}: rename one of them")
+    return tools
+
+
+def of_policy(policy: str | None) -> list[ToolSpec]:
+    """The tools that this machine's files of rules declare, and the file that was named. Raises ConfigError."""
+    return declared_tools(declared(policy_files(policy)))
+
+
+def _tools(tables: Tables) -> Iterator[ToolSpec]:
+    for name, row in tables.get("command", {}).items():
+        yield command_tool(_read("command", Command, name, row))
+
+
+def _read(kind: str, form: type[D], name: str, row: Any) -> D:  # noqa: ANN401 - as it stands in the file
+    if not isinstance(row, Mapping):
+        raise ConfigError(f"{kind} {name} is no table: write it under [{kind}.{name}]")
+    known = form.model_fields.keys() - {"name"}
+    if unknown := row.keys() - known:
+        raise ConfigError(
+            f"{kind} {name}: unknown {', '.join(sorted(unknown))}; it has {', '.join(sorted(known))}"
+        )
+    try:
+        return form.model_validate({**row, "name": name})
+    except ValidationError as error:
+        raise ConfigError(f"{kind} {name} cannot be used: {problems(error)}") from None
