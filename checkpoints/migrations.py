@@ -10,7 +10,7 @@ from pathlib import Path
 from opsleuth.checkpoints.db import Database
 from opsleuth.checkpoints.errors import NotFound, NotWritable, Unreadable
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x6F70736C
 SCRIPTS = Path(__file__).parent / "sql"
 
@@ -40,8 +40,9 @@ def open_database(path: Path, *, read_only: bool = False) -> Database:
 
 def check_version(database: Database) -> int:
     """The schema version of the file, 0 for an empty one. Raises Unreadable for a newer or foreign one."""
-    version, application = _pragma(database, "user_version"), _pragma(database, "application_id")
+    # The tables first: another process may make them now, and commits them together with the two numbers.
     tables = {row[0] for row in database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    version, application = _pragma(database, "user_version"), _pragma(database, "application_id")
     if application == APPLICATION_ID:
         if version > SCHEMA_VERSION:
             raise Unreadable(

@@ -20,6 +20,9 @@ _TABLES = (
     "control",
     "reports",
     "snapshots",
+    "intake",
+    "alerts",
+    "notices",
 )
 _SAVER_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('checkpoints', 'writes')"
 _UNUSED_BODIES = """

@@ -21,13 +21,18 @@ from opsleuth.checkpoints.runs import Runs
 from opsleuth.state.clock import Clock
 
 if TYPE_CHECKING:
+    from opsleuth.checkpoints.alerts import Alerts
     from opsleuth.checkpoints.approvals import Approvals
     from opsleuth.checkpoints.effects import Effects
     from opsleuth.checkpoints.evidence import Evidence
+    from opsleuth.checkpoints.gates import Gates
     from opsleuth.checkpoints.history import History
+    from opsleuth.checkpoints.intake import Intake
+    from opsleuth.checkpoints.notices import Notices
     from opsleuth.checkpoints.observations import Observations
     from opsleuth.checkpoints.results import Results
     from opsleuth.checkpoints.snapshots import Snapshots
+    from opsleuth.checkpoints.tokens import Tokens
     from opsleuth.checkpoints.transfer import Transfer
 
 # ruff: noqa: PLC0415 - `list` and `log` open the store too: their start pays for no table that they do not read
@@ -96,6 +101,36 @@ class Store:
         from opsleuth.checkpoints.effects import Effects
 
         return Effects(self._backing, self.runs, self.approvals)
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        from opsleuth.checkpoints.tokens import Tokens
+
+        return Tokens(self._backing)
+
+    @cached_property
+    def intake(self) -> "Intake":
+        from opsleuth.checkpoints.intake import Intake
+
+        return Intake(self._backing)
+
+    @cached_property
+    def alerts(self) -> "Alerts":
+        from opsleuth.checkpoints.alerts import Alerts
+
+        return Alerts(self._backing)
+
+    @cached_property
+    def notices(self) -> "Notices":
+        from opsleuth.checkpoints.notices import Notices
+
+        return Notices(self._backing)
+
+    @cached_property
+    def gates(self) -> "Gates":
+        from opsleuth.checkpoints.gates import Gates
+
+        return Gates(self._backing)
 
     @classmethod
     def open(cls, path: Path, clock: Clock, redactor: Redactor, *, read_only: bool = False) -> Self:

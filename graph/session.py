@@ -18,7 +18,7 @@ from opsleuth.checkpoints.errors import Unreadable
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.saver import open_saver
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph import build, deciding, questions
+from opsleuth.graph import build, deciding, questions, queued
 from opsleuth.graph.deciding import Asker
 from opsleuth.graph.drive import Ended, Hold, Pace, drive
 from opsleuth.graph.outcome import LAST_EVENT, Outcome, outcome_of
@@ -74,30 +74,19 @@ class Runner:
 
     async def start(self, request: StartRequest) -> Outcome:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
-        opened = self.parts.sources(request.settings)
-        self.parts.policy(request.settings)  # a broken policy file stops the start
-        await discover(opened.sources.by_name.values(), DISCOVERY_SECONDS)
-        first = first_state(request, opened, self.clock)
+        first = await self._first(request)
         chosen = deciders_of(self.parts, request.settings, self.store)  # the redactor learns their keys
-        state = self._clean(first)
-        row = self.store.runs.create(
-            RunRow(
-                id=request.run,
-                question=state["question"],
-                name=request.name,
-                project=request.project or "",
-                graph_revision=build.revision(),
-                app_version=__version__,
-                settings=request.settings.to_json() | {"state": state},
-            )
-        )
+        state = queued.cleaned(self.store, first)
+        row = self.store.runs.create(queued.row_of(request, state))
         with self.store.lock(row.id):
             return await self._attempt(row, lambda _: state, chosen)
 
-    def _clean(self, state: Investigation) -> dict[str, Any]:
-        """The first state without the secrets in its question and its alert: checkpoints hold what is given here."""
-        clean: dict[str, Any] = self.store.redactor(to_json(state)).value
-        return to_json(Investigation.model_validate(clean))
+    async def _first(self, request: StartRequest) -> Investigation:
+        """The state before the first node, as the sources make it of the request."""
+        opened = self.parts.sources(request.settings)
+        self.parts.policy(request.settings)  # a broken policy file stops the start
+        await discover(opened.sources.by_name.values(), DISCOVERY_SECONDS)
+        return first_state(request, opened, self.clock)
 
     async def resume(
         self,
@@ -111,6 +100,9 @@ class Runner:
         Raises NotFound, Busy, and Unreadable for a run that this version cannot read; nothing is changed then.
         """
         with self._held(run) as row:
+            if row.status is Status.QUEUED:
+                first = await self._first(queued.request_of(row))
+                row = queued.begun(row, queued.cleaned(self.store, first))  # noqa: PLW2901 - the same run
             changed = {key: value for key, value in (("planner", planner), ("model", model)) if value}
             changed |= _limited(row, limits)
             row = replace(row, settings=dict(row.settings) | changed)  # noqa: PLW2901 - the same run

@@ -1,0 +1,28 @@
+"""Rates that all workers share: each caller takes the next free moment and is told how long it has to wait for it.
+
+A row holds the moment from which on the gate is free; a caller pushes it forward by what it takes (the generic
+cell rate algorithm). One statement, no lock that a killed worker could keep.
+"""
+
+from opsleuth.checkpoints.backing import Backing
+
+_OPEN = "INSERT INTO gates (name, free) VALUES (:name, 0) ON CONFLICT DO NOTHING"
+_TAKE = """
+UPDATE gates SET free = CASE WHEN free > :earliest THEN free ELSE :earliest END + :cost WHERE name = :name
+"""
+
+
+class Gates:
+    """The table of gates."""
+
+    def __init__(self, backing: Backing) -> None:
+        self._backing, self._db = backing, backing.db
+
+    def take(self, name: str, cost: float, burst: float = 0.0) -> float:
+        """Take `cost` seconds of the gate's time; the seconds to wait first. Up to `burst` seconds may be taken at once."""
+        now = self._backing.clock.now().timestamp()
+        with self._db.write():
+            self._db.change(_OPEN, {"name": name})
+            self._db.change(_TAKE, {"name": name, "earliest": now - burst, "cost": cost})
+            row = self._db.row("SELECT free FROM gates WHERE name = ?", (name,))
+        return max(0.0, float(row["free"]) - cost - now) if row else 0.0

@@ -1,0 +1,75 @@
+"""Runs that are accepted now and begun later, by another process: what was asked is kept in the run's row.
+
+The row holds a state from the start, made without asking any source, so that a queued run can be shown, cancelled
+and exported like every other. Whoever begins it asks the sources and makes the state anew.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any
+
+from opsleuth import __version__
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.store import Store
+from opsleuth.graph import build
+from opsleuth.graph.prepare import Opened, Settings, StartRequest, first_state
+from opsleuth.state.base import to_json
+from opsleuth.state.clock import Clock, stamp
+from opsleuth.state.investigation import Demand, Investigation
+from opsleuth.state.outcome import Status
+from opsleuth.tools.sources.base import Sources
+
+_TIMES = ("since", "until")
+
+
+def row_of(request: StartRequest, state: Mapping[str, Any], status: Status = Status.RUNNING) -> RunRow:
+    """The row of a run that begins with this state."""
+    return RunRow(
+        id=request.run,
+        question=state["question"],
+        name=request.name,
+        project=request.project or "",
+        status=status,
+        graph_revision=build.revision(),
+        app_version=__version__,
+        settings=request.settings.to_json() | {"state": state},
+    )
+
+
+def queue(store: Store, request: StartRequest, clock: Clock) -> RunRow:
+    """Accept a run. Nothing outside is asked. Raises UsageError for what can never begin, Conflict for a taken id."""
+    state = cleaned(store, first_state(request, Opened(Sources()), clock))
+    row = row_of(request, state, Status.QUEUED)
+    asked = store.redactor(_to_json(request)).value
+    return store.runs.create(_with(row, {"request": asked}))
+
+
+def cleaned(store: Store, state: Investigation) -> dict[str, Any]:
+    """The first state without the secrets in its question and its alert: checkpoints hold what is given here."""
+    clean: dict[str, Any] = store.redactor(to_json(state)).value
+    return to_json(Investigation.model_validate(clean))
+
+
+def request_of(row: RunRow) -> StartRequest:
+    """What was asked, out of the row of a queued run."""
+    asked = dict(row.settings["request"])
+    times = {name: datetime.fromisoformat(asked[name]) if asked[name] else None for name in _TIMES}
+    demands = tuple(Demand.model_validate(demand) for demand in asked["demands"])
+    settings = Settings.of(row.settings)
+    return StartRequest(**asked | times | {"run": row.id, "demands": demands, "settings": settings})
+
+
+def begun(row: RunRow, state: Mapping[str, Any]) -> RunRow:
+    """The row with the state that its sources made of the request."""
+    return _with(row, {"state": state})
+
+
+def _with(row: RunRow, more: Mapping[str, Any]) -> RunRow:
+    return replace(row, settings={**row.settings, **more})
+
+
+def _to_json(request: StartRequest) -> dict[str, Any]:
+    plain = {f.name: getattr(request, f.name) for f in fields(request) if f.name not in ("run", "settings")}
+    times = {name: stamp(plain[name]) if plain[name] else None for name in _TIMES}
+    return plain | times | {"limits": dict(request.limits), "demands": [to_json(d) for d in request.demands]}

@@ -1,0 +1,108 @@
+"""Tokens, what came in, kinds of alerts, what is told to others, rates that many share."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from opsleuth.checkpoints.errors import NotFound
+from opsleuth.checkpoints.intake import Taken
+from opsleuth.checkpoints.notices import Notice
+from opsleuth.checkpoints.store import Store
+from opsleuth.state.clock import FakeClock
+
+KIND = "f" * 64
+
+
+def test_a_token_opens_until_it_is_revoked_or_expires(store: Store, clock: FakeClock) -> None:
+    token, text = store.tokens.create("ada", "shop", ["run"])
+    _, short = store.tokens.create("bo", "shop", ["approve"], clock.now() + timedelta(minutes=5))
+    found = store.tokens.check(text)
+    assert found is not None
+    assert (found.name, found.team, found.roles) == ("ada", "shop", frozenset({"view", "run"}))
+    clock.advance(300)
+    assert store.tokens.check(short) is None
+    store.tokens.revoke(token.id)
+    assert store.tokens.check(text) is None
+    assert [token.name for token in store.tokens.list()] == ["ada", "bo"]
+    with pytest.raises(NotFound, match="no token 'x'"):
+        store.tokens.revoke("x")
+
+
+def test_no_secret_of_a_token_is_stored(store: Store) -> None:
+    _, text = store.tokens.create("ada", "shop", ["run"])
+    stored = " ".join(map(str, store._backing.db.rows("SELECT * FROM tokens")[0]))
+    assert text.rpartition("_")[2] not in stored
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(st.text(max_size=80) | st.from_regex(r"opsleuth_[0-9a-f]{12}_.{0,60}"))
+def test_other_texts_open_nothing(store: Store, text: str) -> None:
+    store.tokens.create("ada", "shop", ["run"])
+    assert store.tokens.check(text) is None
+
+
+def test_a_run_is_found_by_its_senders_key_within_the_team(store: Store) -> None:
+    taken = Taken(
+        run="inv-20261129-7k3f", team="shop", severity=3, sender="ada", request="k1", digest="d", strikes=0
+    )
+    store.intake.put(taken)
+    assert store.intake.of_request("shop", "k1") == taken
+    assert store.intake.of_request("bank", "k1") is None
+    assert store.intake.get("inv-20261129-none") is None
+
+
+def test_strikes_count_attempts_without_progress(store: Store) -> None:
+    store.intake.put(Taken(run="r", team="shop", severity=1, sender="ada", request=None, digest="d"))
+    assert [store.intake.attempt("r", progress) for progress in (0, 0, 3, 3, 3, 4)] == [1, 2, 1, 2, 3, 1]
+
+
+def test_an_alert_joins_its_run_for_as_long_as_it_keeps_coming(store: Store, clock: FakeClock) -> None:
+    store.alerts.put("shop", KIND, "r1", {"text": "slow"})
+    for _ in range(3):
+        clock.advance(20 * 60)
+        assert store.alerts.again("shop", KIND, clock.now() - timedelta(minutes=30)) == "r1"
+    assert store.alerts.again("bank", KIND, clock.now() - timedelta(minutes=30)) is None
+    assert store.alerts.count("r1") == 4
+    clock.advance(31 * 60)
+    assert store.alerts.again("shop", KIND, clock.now() - timedelta(minutes=30)) is None
+    store.alerts.put("shop", KIND, "r2", {"text": "slow"})
+    assert [(seen.run, seen.count) for seen in store.alerts.recent("shop", clock.now())] == [("r2", 1)]
+
+
+def test_a_notice_is_written_once_and_stays_until_it_is_delivered(store: Store, clock: FakeClock) -> None:
+    notice = Notice(run="r", key="concluded", target="chat", kind="task.ended", document={"a": 1})
+    assert store.notices.put(notice)
+    assert not store.notices.put(notice)
+    (due,) = store.notices.due()
+    store.notices.later(due, clock.now() + timedelta(seconds=30), "connection refused")
+    assert store.notices.due() == ()
+    clock.advance(30)
+    assert [(again.id, again.tries) for again in store.notices.due()] == [("r/concluded", 1)]
+    store.notices.delivered(due)
+    clock.advance(3600)
+    assert (store.notices.due(), store.notices.waiting()) == ((), 0)
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.floats(0.01, 2)), min_size=1, max_size=30), st.floats(0, 5))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+def test_a_gate_lets_no_more_through_than_its_rate_and_burst(
+    store: Store, clock: FakeClock, callers: list[tuple[float, float]], burst: float
+) -> None:
+    clock.advance(1_000_000)
+    began, taken = clock.now().timestamp(), 0.0
+    for pause, cost in callers:
+        clock.advance(pause)
+        wait = store.gates.take("model", cost, burst)
+        through = clock.now().timestamp() + wait
+        assert taken <= through - began + burst + 0.01
+        taken += cost
+
+
+def test_an_unused_gate_opens_at_once(store: Store, clock: FakeClock) -> None:
+    assert store.gates.take("model", 2.0) == 0
+    assert store.gates.take("model", 2.0) == pytest.approx(2.0, abs=0.01)
+    assert store.gates.take("another", 2.0) == 0
+    clock.advance(datetime(2026, 11, 30, tzinfo=UTC).timestamp() - clock.now().timestamp())
+    assert store.gates.take("model", 2.0) == 0
