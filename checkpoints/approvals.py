@@ -9,7 +9,7 @@ pending, approved → stale      the call was changed, the policy changed, or th
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -71,6 +71,7 @@ class Answer:
     reason: str = ""
 
 
+_COLUMNS = tuple(f.name for f in fields(Approval))
 _INSERT = """
 INSERT INTO approvals (run, id, about, subject, digest, policy_version, document, status, requested, reason)
 VALUES (:run, :id, :about, :subject, :digest, :policy_version, :document, 'pending', :now, '')
@@ -111,7 +112,7 @@ class Approvals:
         Asking again after a stale one makes a new one.
         """
         subject = self._backing.clean(question.subject)
-        with self._db.write():
+        with self._db.write(run):
             row = self._db.row(_LATEST, {"run": run, "about": question.about, "subject": subject})
             if row and row["status"] != "stale":
                 why = self._why_stale(row, question)
@@ -221,7 +222,9 @@ class Approvals:
 
     def _next_id(self, run: str, about: About) -> str:
         letter = "Q" if about == "question" else "A"
-        row = self._db.row("SELECT count(*) FROM approvals WHERE run = ? AND id GLOB ?", (run, f"{letter}*"))
+        row = self._db.row(
+            "SELECT count(*) FROM approvals WHERE run = ? AND substr(id, 1, 1) = ?", (run, letter)
+        )
         return f"{letter}{row[0] + 1 if row else 1}"
 
 
@@ -250,5 +253,5 @@ def _decided(found: Approval) -> str:
 
 
 def _approval(row: Row) -> Approval:
-    values = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a row iterates over its values
+    values = {name: row[name] for name in _COLUMNS}
     return Approval(**{**values, "document": json.loads(row["document"])})

@@ -1,8 +1,11 @@
 """What every table of the store shares: the database, the clock, and the one funnel of redaction."""
 
+import re
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from opsleuth.checkpoints.db import Database
+from opsleuth.checkpoints.errors import NotFound
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.state.canonical import canonical
 from opsleuth.state.clock import Clock, stamp
@@ -27,3 +30,9 @@ class Backing(NamedTuple):
     def document(self, value: Any) -> str:  # noqa: ANN401 - any JSON value
         """A JSON value without secrets, as canonical text."""
         return canonical(self.redactor(value).value)
+
+    def lock(self, run: str) -> AbstractContextManager[object]:
+        """The run's lock for one attempt; entering raises Busy if it is held. Raises NotFound for what is no id."""
+        if not re.fullmatch(r"[\w.-]{1,100}", run) or run.startswith("."):
+            raise NotFound(f"{run!r} is no run id: it looks like inv-20261129-7k3f")
+        return self.db.lock(run, self.now())

@@ -1,120 +1,101 @@
-"""The connection to the one database file: WAL, full sync, short immediate transactions, errors in plain words."""
+"""What the tables ask of a database, whichever it is. The SQL of the tables is written once, for all of them.
 
-import sqlite3
+Statements use `:name` or `?` for parameters, standard SQL otherwise, and `ON CONFLICT` as both databases know it.
+What they do not agree on is a method here, and in the room of one database: `sqlite`, `postgres`.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Self
-from urllib.parse import quote
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from opsleuth.checkpoints.errors import NotWritable, StoreError, StoreFailed, Unreadable
+from opsleuth.checkpoints.places import Place
 
-BUSY_TIMEOUT = 30
-"""Seconds that a writer waits for another one."""
+if TYPE_CHECKING:
+    from opsleuth.checkpoints.saving import Saver
 
 Parameters = Sequence[Any] | Mapping[str, Any]
-Row = sqlite3.Row
 
-_ADVICE: dict[int, tuple[type[StoreError], str]] = {
-    sqlite3.SQLITE_BUSY: (StoreFailed, f"another process has been writing for {BUSY_TIMEOUT} s: try again"),
-    sqlite3.SQLITE_LOCKED: (StoreFailed, "a table is locked: try again"),
-    sqlite3.SQLITE_FULL: (StoreFailed, "the disk is full: free some space, then resume"),
-    sqlite3.SQLITE_IOERR: (StoreFailed, "reading or writing failed: check the disk, then resume"),
-    sqlite3.SQLITE_NOMEM: (StoreFailed, "out of memory"),
-    sqlite3.SQLITE_READONLY: (NotWritable, "no permission to write: check the file's owner, or choose --db"),
-    sqlite3.SQLITE_PERM: (NotWritable, "no permission: check the file's owner, or choose --db"),
-    sqlite3.SQLITE_CANTOPEN: (NotWritable, "it cannot be opened: check path and permissions, or choose --db"),
-    sqlite3.SQLITE_NOTADB: (Unreadable, "it is no SQLite database: choose another file with --db"),
-    sqlite3.SQLITE_CORRUPT: (Unreadable, "it is damaged: restore a copy, or choose another file with --db"),
-    sqlite3.SQLITE_ERROR: (Unreadable, "its tables are not as this version wrote them"),
-}
+EVERY = 2**62
+"""As a LIMIT: no limit."""
 
 
-@contextmanager
-def plain_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, with the file's name and what to do. Constraint errors pass."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        known = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-        if known is None:
-            raise
-        kind, advice = known
-        raise kind(f"database {path}: {error}; {advice}") from error
+class Row(Protocol):
+    """One row: by position, by name, or unpacked."""
+
+    def __getitem__(self, key: Any, /) -> Any: ...  # noqa: ANN401 - any column
+    def __iter__(self) -> Iterator[Any]: ...
+    def keys(self) -> Sequence[str]:
+        """The names of the columns."""
+        ...
 
 
-class Database:
+class Database(ABC):
     """One connection, for one thread. Each statement outside of `write` is a transaction of its own."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path, self.read_only = path, read_only
-        mode = "ro" if read_only else "rw"
-        with plain_errors(path):
-            self._connection = sqlite3.connect(
-                f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=BUSY_TIMEOUT, isolation_level=None
-            )
-            self._connection.row_factory = sqlite3.Row
-            self._connection.execute("PRAGMA synchronous = FULL")
+    place: Place
+    read_only: bool
+    runs: str = "runs"
+    """The table, or a view, that runs are read from."""
 
+    @property
+    def saved(self) -> "Database":
+        """Where the framework's checkpoints lie."""
+        return self
+
+    @abstractmethod
+    def rows(self, sql: str, parameters: Parameters = ()) -> Sequence[Row]:
+        """All rows of a query."""
+
+    @abstractmethod
+    def change(self, sql: str, parameters: Parameters = ()) -> int:
+        """Execute one writing statement; returns how many rows it changed."""
+
+    @abstractmethod
+    def write(self, run: str | None = None) -> AbstractContextManager[None]:
+        """One transaction: all of it or nothing. Inside another one it is part of that.
+
+        Until it ends, other writers wait that named the same run: what is read in it is still so when it commits.
+        """
+
+    @abstractmethod
+    def alone(self) -> AbstractContextManager[None]:
+        """As `write`, while every other writer waits. Keep it short."""
+
+    @abstractmethod
+    def tables(self) -> set[str]:
+        """The names of the tables that there are."""
+
+    @abstractmethod
+    def columns(self, table: str) -> set[str]:
+        """The names of a table's columns."""
+
+    @abstractmethod
+    def checkpoints(self, run: str) -> list[tuple[str, Mapping[str, Any]]]:
+        """Id and document of the framework's checkpoints of a run, oldest first. Raises Unreadable."""
+
+    @abstractmethod
+    def saver(self) -> "AbstractContextManager[Saver]":
+        """The framework's checkpoint saver over this database; its tables are made on first use."""
+
+    @abstractmethod
+    def lock(self, run: str, now: str) -> AbstractContextManager[object]:
+        """The lock of a run for one attempt; entering raises Busy if it is held. `now` is when, for people."""
+
+    @abstractmethod
+    def vacuum(self) -> None:
+        """Give the space of removed rows back, as far as that is cheap."""
+
+    @abstractmethod
     def close(self) -> None:
-        self._connection.close()
+        """End the connection."""
+
+    def row(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        """The first row of a query, or None."""
+        return next(iter(self.rows(sql, parameters)), None)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """All rows of a query."""
-        with plain_errors(self.path):
-            try:
-                return self._connection.execute(sql, parameters).fetchall()
-            except sqlite3.OperationalError as error:
-                if "decode" not in str(error):
-                    raise
-                return self._damaged(sql, parameters)
-
-    def row(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        """The first row of a query, or None."""
-        return next(iter(self.rows(sql, parameters)), None)
-
-    def change(self, sql: str, parameters: Parameters = ()) -> int:
-        """Execute one writing statement; returns how many rows it changed."""
-        with self.write(), plain_errors(self.path):
-            return self._connection.execute(sql, parameters).rowcount
-
-    def script(self, sql: str) -> None:
-        """Execute several statements, which hold their own BEGIN and COMMIT: all of them or none."""
-        with plain_errors(self.path):
-            try:
-                self._connection.executescript(sql)
-            finally:
-                self._roll_back()
-
-    @contextmanager
-    def write(self) -> Iterator[None]:
-        """One immediate transaction: all of it or nothing. Inside another one it is part of that."""
-        if self._connection.in_transaction:
-            yield
-            return
-        with plain_errors(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            finally:
-                self._roll_back()
-
-    def _damaged(self, sql: str, parameters: Parameters) -> list[Row]:
-        """Read again where a text is no UTF-8, with U+FFFD in it: one damaged row must not hide the sound ones."""
-        self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        try:
-            return self._connection.execute(sql, parameters).fetchall()
-        finally:
-            self._connection.text_factory = str
-
-    def _roll_back(self) -> None:
-        """Undo what a failure left open; after a commit there is nothing to undo."""
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")

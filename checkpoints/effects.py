@@ -8,7 +8,7 @@ unknown → resolved             a person says that it happened, or that it did 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from opsleuth.checkpoints.approvals import Approvals
@@ -91,6 +91,7 @@ def content_digest(tool: str, arguments: Mapping[str, Any], target: str | None) 
     return digest({"tool": tool, "arguments": arguments, "target": target})
 
 
+_COLUMNS = tuple(f.name for f in fields(EffectRow))
 _INSERT = """
 INSERT INTO effects (run, key, call_id, tool, target, arguments, digest, risk, approval, repeat_of, attempt, tries,
                      status, result, started, checked)
@@ -150,7 +151,8 @@ class Effects:
             raise NotApproved(
                 f"{effect.call_id} ({effect.tool}, {effect.risk}) needs a person's approval first"
             )
-        with self._db.write():
+        family = self._runs.lineage(run)[-1][0]  # a fork and its parent may be about to do the same
+        with self._db.write(family):
             self._refuse_same(run, effect)
             if grant is not None:
                 self._approvals.use(
@@ -271,7 +273,7 @@ class Effects:
 
 
 def _effect(row: Row) -> EffectRow:
-    values = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a row iterates over its values
+    values = {name: row[name] for name in _COLUMNS}
     return EffectRow(
         **{
             **values,

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypedDict
 
 from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.db import Row
+from opsleuth.checkpoints.db import EVERY, Row
 from opsleuth.checkpoints.errors import Unreadable
 from opsleuth.state.canonical import canonical
 
@@ -62,7 +62,7 @@ ON CONFLICT (run) DO UPDATE SET seq = :seq, hash = :hash
 """
 _READ = """
 SELECT seq, ts, run, attempt, turn, checkpoint, step, node, type, data, hash FROM events
-WHERE run = :run AND seq > :after AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
+WHERE run = :run AND seq > :after AND {of_types}
 ORDER BY seq LIMIT :limit
 """
 
@@ -91,7 +91,7 @@ class Events:
         `at` is when it happened, by `now`, where that was not this moment.
         """
         text = canonical(self._backing.redactor.for_display(data))
-        with self._db.write():
+        with self._db.write(run):
             head = self._db.row("SELECT seq, hash FROM event_heads WHERE run = ?", (run,))
             event = Event(
                 v=VERSION,
@@ -121,13 +121,7 @@ class Events:
         self, run: str, after: int = 0, types: Collection[str] | None = None, limit: int | None = None
     ) -> list[Event]:
         """Events with a sequence number above `after`, in order, at most `limit`, of the given types or of all."""
-        asked = {
-            "run": run,
-            "after": after,
-            "types": None if types is None else json.dumps(sorted(types)),
-            "limit": -1 if limit is None else limit,
-        }
-        rows = self._db.rows(_READ, asked)
+        rows = self._rows(run, after, types, EVERY if limit is None else limit)
         try:
             documents = json.loads(f"[{','.join(row['data'] for row in rows)}]")
         except ValueError as error:
@@ -139,7 +133,7 @@ class Events:
     def verify(self, run: str) -> Verification:
         """Recompute the chain. Finds a changed, removed, inserted or cut-off line."""
         before, count = _FIRST, 0
-        rows = self._db.rows(_READ, {"run": run, "after": -1, "types": None, "limit": -1})
+        rows = self._rows(run, after=-1)
         for count, row in enumerate(rows, 1):
             if row["seq"] != count:
                 return Verification(count - 1, count, f"line {count} is missing")
@@ -150,6 +144,14 @@ class Events:
         if (head["seq"], head["hash"]) != (count, before) if head else count:
             return Verification(count, count + 1, "lines are missing at the end, or were added")
         return Verification(count)
+
+    def _rows(
+        self, run: str, after: int, types: Collection[str] | None = None, limit: int = EVERY
+    ) -> Sequence[Row]:
+        wanted = {f"type{number}": kind for number, kind in enumerate(sorted(types or ()))}
+        marks = ", ".join(f":{name}" for name in wanted) or "NULL"
+        sql = _READ.format(of_types="1 = 1" if types is None else f"type IN ({marks})")
+        return self._db.rows(sql, {"run": run, "after": after, "limit": limit, **wanted})
 
 
 def _event(row: Row, data: dict[str, Any]) -> Event:

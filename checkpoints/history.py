@@ -10,19 +10,13 @@ from functools import cached_property
 from typing import Any
 
 from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.db import Row
-from opsleuth.checkpoints.errors import NotFound, Unreadable
+from opsleuth.checkpoints.errors import NotFound
 
 END = "end"
 """What comes next at a checkpoint where the run is over."""
 
 _NEXT = "branch:to:"
 _INPUT = "__start__"
-_TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'checkpoints'"
-_LIST = """
-SELECT checkpoint_id, type, checkpoint FROM checkpoints
-WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id
-"""
 _FORMS = "c4, head, head~2, before:act, or a whole checkpoint id"
 
 
@@ -70,9 +64,7 @@ class History:
 
     def list(self, run: str) -> tuple[Point, ...]:
         """All checkpoints of a run, oldest first; none for a run that never began. Raises Unreadable."""
-        if self._db.row(_TABLE) is None:
-            return ()
-        documents = [(row["checkpoint_id"], _decoded(run, row)) for row in self._db.rows(_LIST, (run,))]
+        documents = self._db.saved.checkpoints(run)
         kept = [(name, d) for name, d in documents if _INPUT not in d["channel_values"]]
         return tuple(Point(number, name, run, document) for number, (name, document) in enumerate(kept))
 
@@ -105,16 +97,3 @@ def find(points: Sequence[Point], run: str, spec: str) -> Point:
     if not found:
         raise NotFound(f"no checkpoint {spec!r} in {run}: there are c0 to {points[-1].name}; write {_FORMS}")
     return found[-1]
-
-
-def _decoded(run: str, row: Row) -> Mapping[str, Any]:
-    import ormsgpack  # noqa: PLC0415 - only where checkpoints are read
-
-    if row["type"] == "msgpack":
-        try:
-            document = ormsgpack.unpackb(row["checkpoint"])
-        except ormsgpack.MsgpackDecodeError:
-            document = None
-        if isinstance(document, dict) and isinstance(document.get("channel_values"), dict):
-            return document
-    raise Unreadable(f"checkpoint {row['checkpoint_id']} of {run} cannot be read: it is damaged")

@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.lock import RunLock
 from opsleuth.checkpoints.processes import is_alive
 from opsleuth.checkpoints.runs import Runs
 from opsleuth.state.clock import stamp
@@ -24,12 +23,19 @@ _TABLES = (
     "alerts",
     "notices",
 )
-_SAVER_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('checkpoints', 'writes')"
-_UNUSED_BODIES = """
-DELETE FROM bodies WHERE sha256 NOT IN (
-    SELECT body FROM results UNION SELECT body FROM observations UNION SELECT body FROM evidence
+_SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "writes")
+_UNUSED = """
+SELECT sha256 FROM bodies
+EXCEPT SELECT body FROM results EXCEPT SELECT body FROM observations EXCEPT SELECT body FROM evidence
+"""
+_DROP = """
+DELETE FROM bodies WHERE sha256 IN ({these}) AND sha256 NOT IN (
+    SELECT body FROM results WHERE body IN ({these}) UNION SELECT body FROM observations WHERE body IN ({these})
+    UNION SELECT body FROM evidence WHERE body IN ({these})
 )
 """
+_AT_ONCE = 200
+"""Bodies that are dropped in one transaction: other writers wait meanwhile."""
 
 
 class Prune:
@@ -47,17 +53,22 @@ class Prune:
 
     def remove(self, run: str) -> None:
         """Remove a run with everything that is stored of it, checkpoints included. Raises Busy."""
-        with RunLock(self._backing, run), self._db.write():
+        saved = self._db.saved
+        with self._backing.lock(run), self._db.write(run), saved.write(run):
             for table in _TABLES:
                 self._db.change(f"DELETE FROM {table} WHERE run = ?", (run,))  # noqa: S608 - our own names
-            for table in [row["name"] for row in self._db.rows(_SAVER_TABLES)]:
-                self._db.change(f"DELETE FROM {table} WHERE thread_id = ?", (run,))  # noqa: S608 - our own names
+            for table in saved.tables().intersection(_SAVER_TABLES):
+                saved.change(f"DELETE FROM {table} WHERE thread_id = ?", (run,))  # noqa: S608 - our own names
             self._db.change("DELETE FROM runs WHERE id = ?", (run,))
 
     def reclaim(self) -> int:
         """Drop bodies that nothing points at and give the space back; returns how many bodies went."""
-        dropped = self._db.change(_UNUSED_BODIES)
-        self._db.rows("PRAGMA incremental_vacuum")
+        unused, dropped = [row["sha256"] for row in self._db.rows(_UNUSED)], 0
+        for start in range(0, len(unused), _AT_ONCE):
+            these = {f"b{number}": body for number, body in enumerate(unused[start : start + _AT_ONCE])}
+            with self._db.alone():  # whoever stores a body again now has not pointed at it yet
+                dropped += self._db.change(_DROP.format(these=", ".join(f":{name}" for name in these)), these)
+        self._db.vacuum()
         return dropped
 
     def _is_alive(self, run: str) -> bool:

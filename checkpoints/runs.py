@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.db import Row
+from opsleuth.checkpoints.db import EVERY, Row
 from opsleuth.checkpoints.errors import Ambiguous, Conflict, NotFound, Unreadable
 from opsleuth.checkpoints.processes import standing
 from opsleuth.state.clock import stamp
@@ -70,8 +70,9 @@ _INSERT = (
     f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + c for c in COLUMNS)}) "  # noqa: S608
     "ON CONFLICT DO NOTHING"
 )
+_GET = "SELECT * FROM {runs} WHERE id = ?"
 _LIST = """
-SELECT * FROM runs
+SELECT * FROM {runs}
 WHERE (:status IS NULL OR status = :status)
   AND (:since IS NULL OR created >= :since)
   AND (:project IS NULL OR project = :project)
@@ -80,7 +81,7 @@ LIMIT :limit
 """
 _FIND = """
 SELECT id FROM runs
-WHERE (instr(id, :prefix) = 1 OR id LIKE '%-%-' || :tail || '%' ESCAPE '!')
+WHERE (substr(id, 1, length(:prefix)) = :prefix OR lower(id) LIKE '%-%-' || lower(:tail) || '%' ESCAPE '!')
   AND (:project IS NULL OR project = :project OR id = :prefix)
 ORDER BY created DESC, rowid DESC
 """
@@ -102,6 +103,7 @@ class Runs:
 
     def __init__(self, backing: Backing) -> None:
         self._backing, self._db = backing, backing.db
+        self._get, self._list = (sql.format(runs=backing.db.runs) for sql in (_GET, _LIST))
         self._lineages: dict[str, Lineage] = {}
 
     def create(self, run: RunRow) -> RunRow:
@@ -114,7 +116,7 @@ class Runs:
 
     def get(self, run_id: str) -> RunRow | None:
         """The run with exactly this id, or None. Raises Unreadable if its row is damaged."""
-        row = self._db.row("SELECT * FROM runs WHERE id = ?", (run_id,))
+        row = self._db.row(self._get, (run_id,))
         return _read(row) if row else None
 
     def find(self, prefix: str, project: str | None = None) -> RunRow:
@@ -153,10 +155,10 @@ class Runs:
             "status": Status.RUNNING if live else status,
             "since": stamp(since) if since else None,
             "project": project,
-            "limit": -1 if live else limit,
+            "limit": EVERY if live else limit,
         }
         rows, warnings = [], []
-        for row in self._db.rows(_LIST, asked):
+        for row in self._db.rows(self._list, asked):
             try:
                 run = _read(row)
             except Unreadable as error:
@@ -211,7 +213,7 @@ class Runs:
         return run
 
     def _near(self, prefix: str, project: str | None) -> Sequence[str]:
-        newest = self._db.rows(_LIST, {"status": None, "since": None, "project": project, "limit": 500})
+        newest = self._db.rows(self._list, {"status": None, "since": None, "project": project, "limit": 500})
         ids = [str(row["id"]) for row in newest]
         return get_close_matches(prefix, ids, n=3, cutoff=0.6) or ids[:3]
 

@@ -1,9 +1,8 @@
-"""The store: one SQLite file with everything that outlives the process, behind one door."""
+"""The store: one database with everything that outlives the process, behind one door."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from opsleuth.checkpoints.backing import Backing
@@ -12,8 +11,7 @@ from opsleuth.checkpoints.control import Control
 from opsleuth.checkpoints.db import Database
 from opsleuth.checkpoints.errors import StoreError, Unreadable
 from opsleuth.checkpoints.events import Events
-from opsleuth.checkpoints.lock import RunLock
-from opsleuth.checkpoints.migrations import open_database
+from opsleuth.checkpoints.places import Place, folder_of
 from opsleuth.checkpoints.prune import Prune
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.reports import Reports
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from opsleuth.checkpoints.notices import Notices
     from opsleuth.checkpoints.observations import Observations
     from opsleuth.checkpoints.results import Results
+    from opsleuth.checkpoints.saving import Saver
     from opsleuth.checkpoints.snapshots import Snapshots
     from opsleuth.checkpoints.tokens import Tokens
     from opsleuth.checkpoints.transfer import Transfer
@@ -46,7 +45,8 @@ class Store:
 
     def __init__(self, database: Database, clock: Clock, redactor: Redactor) -> None:
         backing = Backing(database, clock, redactor)
-        self._backing, self.path, self.redactor = backing, database.path, redactor
+        self._backing, self.place, self.redactor = backing, database.place, redactor
+        self.folder = folder_of(database.place)
         self.runs = Runs(backing)
         self.events = Events(backing)
         self.control = Control(backing)
@@ -133,12 +133,12 @@ class Store:
         return Gates(self._backing)
 
     @classmethod
-    def open(cls, path: Path, clock: Clock, redactor: Redactor, *, read_only: bool = False) -> Self:
+    def open(cls, place: Place, clock: Clock, redactor: Redactor, *, read_only: bool = False) -> Self:
         """Open the database, made or migrated first unless `read_only`; binds `redactor` to its key.
 
-        Raises NotFound (read-only and no file), Unreadable, NotWritable, StoreFailed.
+        Raises NotFound (read-only and no database), Unreadable, NotWritable, StoreFailed.
         """
-        database = open_database(path, read_only=read_only)
+        database = open_database(place, read_only=read_only)
         try:
             redactor.bind(_redaction_key(database))
         except StoreError:
@@ -146,9 +146,13 @@ class Store:
             raise
         return cls(database, clock, redactor)
 
-    def lock(self, run_id: str) -> RunLock:
+    def lock(self, run_id: str) -> AbstractContextManager[object]:
         """The run's lock, as a context; entering raises Busy if it is held."""
-        return RunLock(self._backing, run_id)
+        return self._backing.lock(run_id)
+
+    def saver(self) -> "AbstractContextManager[Saver]":
+        """The framework's saver of checkpoints over the same database, as a context."""
+        return self._backing.db.saved.saver()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -166,8 +170,15 @@ class Store:
         self.close()
 
 
+def open_database(place: Place, *, read_only: bool = False) -> Database:
+    """The database of a place, with its tables as this version knows them. Raises as `Store.open`."""
+    from opsleuth.checkpoints.sqlite.opening import open_database as open_file
+
+    return open_file(place, read_only=read_only)
+
+
 def _redaction_key(database: Database) -> str:
     row = database.row("SELECT value FROM meta WHERE key = 'redaction_key'")
     if row is None:
-        raise Unreadable(f"database {database.path} has lost its redaction key: restore a copy")
+        raise Unreadable(f"database {database.place} has lost its redaction key: restore a copy")
     return str(row["value"])

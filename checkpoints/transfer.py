@@ -18,8 +18,8 @@ from opsleuth.checkpoints.backing import Backing
 from opsleuth.checkpoints.db import Row
 from opsleuth.checkpoints.errors import Conflict, Unreadable
 from opsleuth.checkpoints.events import Events
-from opsleuth.checkpoints.migrations import SCHEMA_VERSION
 from opsleuth.checkpoints.runs import Runs
+from opsleuth.checkpoints.sqlite.opening import SCHEMA_VERSION
 
 FORMAT = 1
 _BY_RUN = (
@@ -97,7 +97,7 @@ class Transfer:
         return Taken(members, count)
 
     def _rows(self, members: Iterable[str], *, with_evidence: bool) -> Iterator[tuple[str, Row]]:
-        saved = {row["name"] for row in self._db.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        saved = self._db.saved.tables()
         for run in members:
             for row in self._db.rows("SELECT * FROM runs WHERE id = ?", (run,)):
                 yield "runs", row
@@ -124,14 +124,14 @@ class Transfer:
             and hashlib.sha256(zlib.decompress(values["data"])).hexdigest() != values["sha256"]
         ):
             raise Unreadable(f"{path} was changed: body {values['sha256'][:12]} does not have this hash")
-        known = {column["name"] for column in self._db.rows(f"PRAGMA table_info({table})")}
-        if unknown := values.keys() - known:
+        if unknown := values.keys() - self._db.columns(table):
             raise Unreadable(
                 f"{path}: {table} has no column {', '.join(sorted(unknown))}; nothing was changed"
             )
         names = ", ".join(values)
         marks = ", ".join(f":{name}" for name in values)
-        return self._db.change(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", values)  # noqa: S608 - known columns
+        sql = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - known columns
+        return self._db.change(sql, values)
 
     def _verify(self, run: str, path: Path) -> None:
         checked = Events(self._backing).verify(run)

@@ -75,10 +75,8 @@ def export(options: Options, run_id: str, output: Path, *, with_evidence: bool) 
 
 def take_in(options: Options, source: Path) -> int:
     """`import`: the runs of such a file join this database."""
-    from opsleuth.checkpoints.saver import open_saver
-
     with _opened(options) as store:
-        with open_saver(store.path):
+        with store.saver():
             """The saver's tables are made."""
         taken = store.transfer.read(source)
     _told(options, taken.runs, taken.rows, f"imported from {source}")

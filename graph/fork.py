@@ -12,7 +12,6 @@ from opsleuth.checkpoints.effects import EffectRow
 from opsleuth.checkpoints.errors import Conflict, Unreadable
 from opsleuth.checkpoints.history import END, Point
 from opsleuth.checkpoints.runs import RunRow
-from opsleuth.checkpoints.saver import open_saver
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph import build
 from opsleuth.graph.edits import Check, Edit, changes, edited
@@ -56,7 +55,7 @@ def fork(store: Store, point: Point, new_id: Callable[[], str], check: Check, br
     saved, metadata = _checkpoint(store, parent, point)
     row, values = _created(store, parent, point, new_id, check, branch)
     saved["channel_values"] = saved["channel_values"] | _to_be_looked_at(values)
-    with open_saver(store.path) as saver:
+    with store.saver() as saver:
         config: Any = {"configurable": {"thread_id": row.id, "checkpoint_ns": ""}}
         saver.put(config, saved, metadata, saved["channel_versions"])  # type: ignore[arg-type]
     _tell(store, row, point, values, branch)
@@ -91,7 +90,7 @@ def _to_be_looked_at(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checkpoint(store: Store, parent: RunRow, point: Point) -> tuple[dict[str, Any], Any]:
-    with open_saver(store.path) as saver:
+    with store.saver() as saver:
         found = saver.get_tuple(
             {"configurable": {"thread_id": parent.id, "checkpoint_ns": "", "checkpoint_id": point.id}}
         )

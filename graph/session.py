@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from opsleuth import __version__
 from opsleuth.checkpoints.errors import Unreadable
 from opsleuth.checkpoints.runs import RunRow
-from opsleuth.checkpoints.saver import open_saver
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph import build, deciding, questions, queued
 from opsleuth.graph.deciding import Asker
@@ -138,7 +137,7 @@ class Runner:
     async def retry(self, run: str) -> Outcome:
         """Go on, and forget the failed look-ups of the turn in progress; a change is never made again for that."""
         with self._held(run) as row:
-            with open_saver(self.store.path) as saver:
+            with self.store.saver() as saver:
                 snapshot = await build.build(saver).aget_state({"configurable": {"thread_id": row.id}})
             # Past act every pending call must keep its result: observe takes them all.
             before_act = set(snapshot.next) & {"approve", "act"}
@@ -182,7 +181,7 @@ class Runner:
         next_input: NextInput,
         chosen: Deciders,
     ) -> Outcome:
-        with open_saver(self.store.path) as saver:
+        with self.store.saver() as saver:
             graph = build.build(saver)
             config: RunnableConfig = {
                 "configurable": {"thread_id": row.id},

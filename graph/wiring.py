@@ -97,7 +97,7 @@ def deps_for(
             sources=sources,
             evidence=lambda evidence: observed.body(evidence, state.observations),
             subject=state.alert,
-            folder=str(store.path.parent / "runs" / row.id),
+            folder=str(store.folder / "runs" / row.id),
             idempotency_key=effect_of(call).key if call else None,
         )
 
@@ -148,7 +148,7 @@ def _wish(store: Store, run: str) -> str | None:
 def _log_failure(store: Store, run: str, clock: Clock, node: str, error: BaseException) -> None:
     """The traceback, redacted, goes to a file beside the database and nowhere else; a full disk must not hide it."""
     text = harmless(store.redactor("".join(traceback.format_exception(error))).value)
-    path = store.path.parent / "errors.log"
+    path = store.folder / "errors.log"
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "a", encoding="utf-8") as log:

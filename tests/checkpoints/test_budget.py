@@ -50,6 +50,7 @@ def test_ten_thousand_runs_and_two_thousand_steps(store: Store, path: Path) -> N
 
 def test_no_module_but_the_saver_loads_the_framework() -> None:
     room = Path(__file__).parents[2] / "checkpoints"
-    names = [p.stem for p in room.glob("*.py") if p.stem not in ("__init__", "saver")]
+    files = [p.relative_to(room).with_suffix("") for p in room.rglob("*.py")]
+    names = [".".join(p.parts) for p in files if p.stem not in ("__init__", "saver", "saving")]
     assert len(names) > 15
     python("\n".join(FRAMEWORK.format(name) for name in names))

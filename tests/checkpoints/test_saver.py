@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 
 from opsleuth.checkpoints.errors import Unreadable
-from opsleuth.checkpoints.saver import open_saver
+from opsleuth.checkpoints.sqlite.saver import open_saver
 from opsleuth.checkpoints.store import Store
 
 
@@ -46,7 +46,7 @@ async def test_the_store_never_waits_for_the_saver(store: Store, path: Path, run
 async def test_writes_that_fail_half_way_are_undone(store: Store, path: Path, run: str) -> None:
     with open_saver(path) as saver:
         where = await saver.aput(config(run), empty_checkpoint(), {}, {})
-        store._backing.db.script(
+        store._backing.db.change(
             "CREATE TRIGGER full BEFORE INSERT ON writes WHEN NEW.idx = 1 BEGIN SELECT RAISE(ABORT, 'no room'); END;"
         )
         with pytest.raises(sqlite3.IntegrityError, match="no room"):
@@ -54,7 +54,7 @@ async def test_writes_that_fail_half_way_are_undone(store: Store, path: Path, ru
         found = await saver.aget_tuple(config(run))
         assert found is not None
         assert found.pending_writes == []
-        store._backing.db.script("DROP TRIGGER full")
+        store._backing.db.change("DROP TRIGGER full")
         await saver.aput_writes(where, [("a", 1), ("b", 2)], "task")
         found = await saver.aget_tuple(config(run))
         assert found is not None

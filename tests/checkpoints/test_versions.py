@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.checkpoints.saver import Saver, open_saver
+from opsleuth.checkpoints.sqlite.saver import Saver, open_saver
 from opsleuth.checkpoints.store import Store
 
 

@@ -87,7 +87,6 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "asyncio",
         "click.shell_completion",
         "importlib.metadata",
-        "opsleuth.checkpoints.saver",
         "opsleuth.checkpoints.store",
         "opsleuth.console.about",
         "opsleuth.console.configuring",

@@ -187,8 +187,9 @@ def test_a_store_that_fails_in_mid_run_stops_it_at_once(tmp_path: Path) -> None:
 
     def full() -> None:
         loop = Loop(tmp_path)
-        limit = loop.store._backing.db._connection.execute("PRAGMA page_count").fetchone()[0] + 60
-        loop.store._backing.db._connection.execute(f"PRAGMA max_page_count = {limit}")
+        db = loop.store._backing.db
+        (pages,) = db.rows("PRAGMA page_count")[0]
+        db.rows(f"PRAGMA max_page_count = {pages + 60}")
         try:
             loop.start(turns=60)
         except StoreFailed as failed:

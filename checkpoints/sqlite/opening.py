@@ -2,17 +2,18 @@
 
 import fcntl
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from opsleuth.checkpoints.db import Database
 from opsleuth.checkpoints.errors import NotFound, NotWritable, Unreadable
+from opsleuth.checkpoints.scripts import scripts_of
+from opsleuth.checkpoints.sqlite.db import Database
+from opsleuth.checkpoints.sqlite.lock import locks_folder
 
 SCHEMA_VERSION = 3
 APPLICATION_ID = 0x6F70736C
-SCRIPTS = Path(__file__).parent / "sql"
+SCRIPTS = Path(__file__).parents[1] / "sql" / "sqlite"
 
 _SAVER_TABLES = {"checkpoints", "writes"}
 
@@ -41,7 +42,7 @@ def open_database(path: Path, *, read_only: bool = False) -> Database:
 def check_version(database: Database) -> int:
     """The schema version of the file, 0 for an empty one. Raises Unreadable for a newer or foreign one."""
     # The tables first: another process may make them now, and commits them together with the two numbers.
-    tables = {row[0] for row in database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    tables = database.tables()
     version, application = _pragma(database, "user_version"), _pragma(database, "application_id")
     if application == APPLICATION_ID:
         if version > SCHEMA_VERSION:
@@ -59,10 +60,7 @@ def check_version(database: Database) -> int:
 
 def scripts(after: int) -> list[tuple[int, str]]:
     """The migrations after version `after`, in order, as (version, SQL)."""
-    found = [
-        (int(path.name[:4]), path) for path in SCRIPTS.iterdir() if re.match(r"\d{4}_\w+\.sql$", path.name)
-    ]
-    return [(number, path.read_text("utf-8")) for number, path in sorted(found) if number > after]
+    return scripts_of(SCRIPTS, after)
 
 
 def _bring_up(database: Database, version: int) -> None:
@@ -90,18 +88,6 @@ def _alone(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def locks_folder(path: Path) -> Path:
-    """The folder of lock files beside the database, made on first use."""
-    folder = path.with_name(f"{path.name}.locks")
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise NotWritable(
-            f"cannot make {folder}: {error.strerror}; check permissions, or choose --db"
-        ) from error
-    return folder
 
 
 def _check_file(path: Path) -> None:

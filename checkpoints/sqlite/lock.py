@@ -2,13 +2,12 @@
 
 import fcntl
 import os
-import re
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.errors import Busy, NotFound, NotWritable
-from opsleuth.checkpoints.migrations import locks_folder
+from opsleuth.checkpoints.db import Database
+from opsleuth.checkpoints.errors import Busy, NotWritable
 from opsleuth.checkpoints.processes import this_process
 
 _TAKE = """
@@ -26,10 +25,8 @@ class RunLock:
     child would keep it: no `os.fork` inside an attempt (programs that are executed do not inherit it).
     """
 
-    def __init__(self, backing: Backing, run: str) -> None:
-        if not re.fullmatch(r"[\w.-]{1,100}", run) or run.startswith("."):
-            raise NotFound(f"{run!r} is no run id: it looks like inv-20261129-7k3f")
-        self._backing, self.run = backing, run
+    def __init__(self, db: Database, path: Path, run: str, now: str) -> None:
+        self._db, self._path, self.run, self._now = db, path, run, now
         self._descriptor: int | None = None
 
     def __enter__(self) -> Self:
@@ -58,11 +55,10 @@ class RunLock:
             os.close(descriptor)
 
     def _sign(self, sql: str) -> None:
-        process = this_process()._asdict()
-        self._backing.db.change(sql, {**process, "now": self._backing.now(), "run": self.run})
+        self._db.change(sql, {**this_process()._asdict(), "now": self._now, "run": self.run})
 
     def _open(self) -> int:
-        path = locks_folder(self._backing.db.path) / self.run
+        path = locks_folder(self._path) / self.run
         try:
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -71,5 +67,17 @@ class RunLock:
             ) from error
 
     def _busy(self) -> Busy:
-        row = self._backing.db.row("SELECT pid, host, locked FROM runs WHERE id = ?", (self.run,))
+        row = self._db.row("SELECT pid, host, locked FROM runs WHERE id = ?", (self.run,))
         return Busy(self.run, *(tuple(row) if row else (None, None, None)))
+
+
+def locks_folder(path: Path) -> Path:
+    """The folder of lock files beside the database, made on first use."""
+    folder = path.with_name(f"{path.name}.locks")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise NotWritable(
+            f"cannot make {folder}: {error.strerror}; check permissions, or choose --db"
+        ) from error
+    return folder
