@@ -12,7 +12,7 @@ from opsleuth.console import events
 from opsleuth.console.options import Options
 from opsleuth.console.reading import screen_of
 from opsleuth.console.screen import Part, Style
-from opsleuth.console.sourcing import NO_SOURCE, is_trusted, look
+from opsleuth.console.sourcing import NO_SOURCE, look
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
@@ -44,9 +44,9 @@ def doctor(options: Options) -> int:
     found = look(options)
     if not found.sources:
         raise ConfigError(NO_SOURCE)
-    if found.project and found.reaches and not is_trusted(found):
+    if found.untrusted:
         raise ConfigError(
-            f"{found.project} is not trusted, so nothing was tried. Read it, then: opsleuth trust"
+            f"{found.untrusted} is not trusted, so nothing was tried. Read it, then: opsleuth trust"
         )
     examined = asyncio.run(examine(found))
     if options.json:
@@ -90,7 +90,7 @@ def _places(raw: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
 def _document(found: Configured, examined: Sequence[Examined]) -> Mapping[str, Any]:
     return {
         "environment": found.environment,
-        "file": str(found.project) if found.project else None,
+        "files": [str(path) for path in found.files],
         "sources": [
             {
                 "name": source.name,
@@ -107,7 +107,7 @@ def _document(found: Configured, examined: Sequence[Examined]) -> Mapping[str, A
 def _show(options: Options, found: Configured, examined: Sequence[Examined]) -> None:
     screen = screen_of(options)
     room = max((screen.width or 200) - 11, 40)
-    screen.line(f"environment {found.environment}" + (f"   file {found.project}" if found.project else ""))
+    screen.line(f"environment {found.environment}   {', '.join(map(str, found.files))}")
     for source in examined:
         secrets = f"   {', '.join(source.secrets)}" if source.secrets else ""
         screen.line(Part(source.name, "title"), f"   {source.kind}   {source.seconds:.1f} s{secrets}")

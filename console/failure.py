@@ -10,7 +10,7 @@ from pathlib import Path
 from opsleuth import __version__
 from opsleuth.checkpoints.harmless import harmless
 from opsleuth.checkpoints.redact import Redactor
-from opsleuth.console.options import folder
+from opsleuth.state.folders import folder
 from opsleuth.state.outcome import ExitCode
 
 

@@ -3,16 +3,18 @@
 from typing import Any
 
 from opsleuth.checkpoints.redact import Redactor
-from opsleuth.console.options import Options, folder
+from opsleuth.console.options import Options
 from opsleuth.graph.wiring import Parts
 from opsleuth.models.settings import configured
 from opsleuth.models.tape import Tape
 from opsleuth.state.base import to_json
+from opsleuth.state.configfile import config_files
 from opsleuth.state.errors import ConfigError, UsageError
+from opsleuth.state.folders import folder
 
 
 def wanted(options: Options) -> dict[str, Any] | None:
-    """The configured model as a run's settings hold it: from flags, variables, the configuration file. Raises ConfigError."""
+    """The configured model as a run's settings hold it: from flags, variables, the configuration files. Raises ConfigError."""
     if options.planner == "offline":
         return None
     flags = {
@@ -21,7 +23,7 @@ def wanted(options: Options) -> dict[str, Any] | None:
         "mode": options.model_mode,
         "fallback": options.fallback,
     }
-    settings = configured(folder("XDG_CONFIG_HOME", ".config") / "config.toml", flags=flags)
+    settings = configured(config_files(), flags=flags)
     if settings is None:
         return None
     if options.max_cost is not None and settings.price is None:

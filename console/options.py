@@ -1,6 +1,5 @@
 """The options that every command takes, before its name or after it; what is nearer to the end wins."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
@@ -12,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from opsleuth.console.times import parse_duration, zone
+from opsleuth.state.folders import folder
 
 
 class Duration(click.ParamType[timedelta]):
@@ -111,26 +111,20 @@ class Options:
         return {name: value for name, value in given.items() if value is not None}
 
 
-def folder(variable: str, default: str) -> Path:
-    """The folder of opsleuth under an XDG base folder; a relative one in the environment is ignored, as XDG asks."""
-    base = Path(os.environ.get(variable) or "")
-    return (base if base.is_absolute() else Path.home() / default) / "opsleuth"
+_ORIGINS = "opsleuth.origins"
+_TYPED = {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:  # noqa: ANN401 - any option
-    if value:
+    if (source := ctx.get_parameter_source(param.name or "")) in _TYPED:
         ctx.ensure_object(dict)[param.name] = value
-        source = ctx.get_parameter_source(param.name or "")
         by_variable = source is ParameterSource.ENVIRONMENT
         ctx.meta.setdefault(_ORIGINS, {})[param.name] = str(param.envvar) if by_variable else "flag"
 
 
-_ORIGINS = "opsleuth.origins"
-
-
-def origins() -> Mapping[str, str]:
-    """Where each option that was given comes from: a flag, or the name of a variable."""
-    found: Mapping[str, str] = click.get_current_context().meta.get(_ORIGINS, {})
+def origins() -> dict[str, str]:
+    """Where each option comes from that is no default: `flag`, the name of a variable, or the layer of a file."""
+    found: dict[str, str] = click.get_current_context().meta.setdefault(_ORIGINS, {})
     return found
 
 
@@ -198,6 +192,21 @@ class Group(click.Group):
         return list(self.commands)
 
 
-def given() -> Options:
-    """The options of the command that runs now."""
+def typed() -> Options:
+    """The options that were typed or stand in variables, for commands that no configuration file may disturb."""
     return Options(**click.get_current_context().ensure_object(dict))
+
+
+def given() -> Options:
+    """The options of the command that runs now: flags, then variables, then the files, then the defaults.
+
+    Raises ConfigError for a file that cannot be used.
+    """
+    from opsleuth.console.layering import from_files  # noqa: PLC0415 - `--help` and `version` read no file
+
+    context = click.get_current_context()
+    said: dict[str, Any] = context.ensure_object(dict)
+    for name, (value, layer) in from_files(context.find_root().command.params, said).items():
+        said[name] = value
+        origins()[name] = layer
+    return Options(**said)

@@ -12,6 +12,7 @@ from opsleuth.console.options import Options
 from opsleuth.console.reading import screen_of
 from opsleuth.graph.deciding import changed
 from opsleuth.state.calls import CallRequest, Gate
+from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import UsageError
 from opsleuth.tools.builtin import BUILTIN
 from opsleuth.tools.declared.reading import declared_tools, of_policy
@@ -60,8 +61,9 @@ def check(options: Options, file: Path) -> int:
     """`policy check`: raises ConfigError with the line of the first mistake."""
     if not file.exists():
         raise UsageError(f"there is no file {file}")
-    layer = read("file", file, trusted=True)
-    tools = declared_tools(declared([("file", file, True)]))
+    given = read_file("file", file)
+    layer = read(given)
+    tools = declared_tools(declared([given]))
     if options.json:
         events.write_json(
             sys.stdout, {"file": str(file), "rules": len(layer.rules), "tools": [t.name for t in tools]}

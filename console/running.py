@@ -15,12 +15,13 @@ from opsleuth.checkpoints.processes import standing
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console.failure import close_stdout
 from opsleuth.console.live import Live
-from opsleuth.console.options import Options, folder
+from opsleuth.console.options import Options
 from opsleuth.console.reading import found_run, moment, note, resumable_runs, screen_of, write_report
 from opsleuth.console.screen import Part, open_screen
 from opsleuth.graph.alerts import declared_calls, grouped, understood
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError, UsageError
+from opsleuth.state.folders import folder
 from opsleuth.state.outcome import ExitCode, Status, StopReason
 from opsleuth.state.run_id import new_run_id
 

@@ -75,6 +75,12 @@ class Screen:
         for line in lines:
             self.line(*line)
 
+    def whole(self, text: str, indent: str = "  ") -> None:
+        """Write a text that nothing may be cut from, in as many lines as it takes; all but the first are indented."""
+        cleaned = self.clean(text)
+        first, *rest = texts.wrap(cleaned, self.width - len(indent)) if self.width else [cleaned]
+        self.lines([[first], *([indent + line] for line in rest)])
+
     def render(self, parts: Line) -> str:
         """The line as it is written, without its end."""
         if not self.color:

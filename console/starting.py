@@ -10,9 +10,9 @@ from pathlib import Path
 
 from opsleuth.console.options import Options
 from opsleuth.console.reading import note, screen_of
-from opsleuth.console.sourcing import trust
-from opsleuth.state.configfile import PROJECT_FILE, read_toml
+from opsleuth.state.configfile import PROJECT_FILE, read_file
 from opsleuth.state.errors import UsageError
+from opsleuth.state.trust import trust
 
 _LOCAL_PROMETHEUS = "http://127.0.0.1:9090"
 _PROBE_SECONDS = 0.5
@@ -21,6 +21,7 @@ _HEAD = """\
 # { env = "VARIABLE" }, { file = "~/.secrets/x" }, { command = ["pass", "show", "x"] } or { keyring = "x", user = "y" }.
 # After a change: opsleuth trust, then opsleuth doctor.
 
+[options]
 environment = "default"
 """
 _EXAMPLES = """
@@ -64,7 +65,7 @@ def init(options: Options) -> int:
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.write_text(_text(found), encoding="utf-8")
     path.chmod(0o600)
-    trust(path, read_toml(path)[1])
+    trust(path, read_file("project", path).digest)
     screen = screen_of(options)
     for source in found:
         screen.line(f"{source.name:<10} {source.how}")

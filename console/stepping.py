@@ -8,7 +8,7 @@ from pathlib import Path
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.console.modeling import parts
-from opsleuth.console.options import Options, folder
+from opsleuth.console.options import Options
 from opsleuth.console.reading import found_run, screen_of
 from opsleuth.console.stepper.lines import Read, Typed, script
 from opsleuth.console.stepper.place import Place
@@ -16,6 +16,7 @@ from opsleuth.console.stepper.shell import Lines, Shell, completions
 from opsleuth.graph.deciding import operator
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
+from opsleuth.state.folders import folder
 from opsleuth.state.run_id import new_run_id
 
 

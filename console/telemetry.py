@@ -1,4 +1,4 @@
-"""Sending traces to a collector: after an attempt where the user's configuration names one, or when asked to.
+"""Sending traces to a collector: after an attempt where the configuration names one, or when asked to.
 
 ```toml
 [otel]
@@ -12,24 +12,23 @@ from pydantic import ValidationError
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.console.options import Options, folder
+from opsleuth.console.options import Options
 from opsleuth.console.reading import note
 from opsleuth.graph.otel import NotExported, OtelSettings, export
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.configfile import problems, read_toml
+from opsleuth.state.configfile import config_files, problems
 from opsleuth.state.errors import ConfigError
 
 
 def settings() -> OtelSettings | None:
-    """The user's own configuration of a collector; a project's file can name none. Raises ConfigError."""
-    path = folder("XDG_CONFIG_HOME", ".config") / "config.toml"
-    table = read_toml(path)[0].get("otel")
-    if table is None:
+    """The collector that the strongest trusted file names, or None. Raises ConfigError."""
+    named = [file for file in config_files() if file.trusted and "otel" in file.document]
+    if not named:
         return None
     try:
-        return OtelSettings.model_validate(table)
+        return OtelSettings.model_validate(named[-1].document["otel"])
     except ValidationError as error:
-        raise ConfigError(f"{path}, [otel]: {problems(error)}") from None
+        raise ConfigError(f"{named[-1].path}, [otel]: {problems(error)}") from None
 
 
 def after(store: Store, run: str, wanted: OtelSettings | None) -> None:

@@ -1,6 +1,7 @@
-"""Which model is asked, and how: from flags, `OPSLEUTH_*` variables and profiles of the user's configuration file.
+"""Which model is asked, and how: from flags, `OPSLEUTH_*` variables and profiles of the configuration files.
 
 ```toml
+[options]
 profile = "local"                      # the one that is used unless --profile or OPSLEUTH_PROFILE names another
 
 [profiles.local]
@@ -23,15 +24,14 @@ date = "2026-11-01"
 """
 
 import os
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from opsleuth.models.prices import Price
 from opsleuth.state.base import Frozen, Name, Sentence
+from opsleuth.state.configfile import ConfigFile, problems
 from opsleuth.state.errors import ConfigError
 
 OPENAI = "https://api.openai.com/v1"
@@ -80,7 +80,7 @@ class ModelSettings(Frozen):
         )
 
 
-_VARIABLES: Mapping[str, str] = {
+VARIABLES: Mapping[str, str] = {
     "OPSLEUTH_BASE_URL": "base_url",
     "OPSLEUTH_MODEL": "model",
     "OPSLEUTH_MODEL_MODE": "mode",
@@ -98,18 +98,19 @@ _VARIABLES: Mapping[str, str] = {
 
 
 def configured(
-    file: Path, environment: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None
+    files: Sequence[ConfigFile],
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
 ) -> ModelSettings | None:
-    """The model that is to be used, or None where none is configured: flags, then variables, then the file.
+    """The model that is to be used, or None where none is configured: flags, then variables, then the files' profile.
 
     `flags` holds `profile` and overrides by field name, None where a flag was not given. Raises ConfigError.
     """
     environment = os.environ if environment is None else environment
     given = {key: value for key, value in (flags or {}).items() if value is not None}
-    document = _read(file)
-    profile = given.pop("profile", None) or environment.get("OPSLEUTH_PROFILE") or document.get("profile")
-    values = _profile(document, profile, file)
-    values |= {field: environment[name] for name, field in _VARIABLES.items() if environment.get(name)}
+    profile = given.pop("profile", None)
+    values = _profile(files, profile)
+    values |= {field: environment[name] for name, field in VARIABLES.items() if environment.get(name)}
     values |= given
     if not values.get("model"):
         if "base_url" in values or given:
@@ -117,7 +118,7 @@ def configured(
                 "a model endpoint is named but no model: set OPSLEUTH_MODEL, or `model` in the profile"
             )
         return None
-    prices = document.get("prices", {})
+    prices = _entries(files, "prices")
     if values["model"] in prices:
         values["price"] = prices[values["model"]]
     if isinstance(own := values.get("reviewer"), dict) and own.get("model") in prices:
@@ -127,30 +128,30 @@ def configured(
     return settings
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"the configuration file {file} cannot be read: {error}") from None
+def _entries(files: Sequence[ConfigFile], table: str) -> dict[str, Any]:
+    """What `[TABLE.NAME]` says in each layer that is trusted, by name; the stronger layer wins."""
+    return {name: entry for file in files if file.trusted for name, entry in file.table(table).items()}
 
 
-def _profile(document: Mapping[str, Any], name: str | None, file: Path) -> dict[str, Any]:
-    profiles = document.get("profiles", {})
+def _profile(files: Sequence[ConfigFile], name: str | None) -> dict[str, Any]:
     if name is None:
         return {}
-    if not isinstance(profiles, Mapping) or not isinstance(found := profiles.get(name), Mapping):
-        known = ", ".join(sorted(profiles)) or "none"
-        raise ConfigError(f"there is no profile {name!r} in {file}: the profiles are {known}")
-    return dict(found)
+    profiles = _entries(files, "profiles")
+    if isinstance(found := profiles.get(name), Mapping):
+        return dict(found)
+    for file in files:
+        if not file.trusted and name in file.table("profiles"):
+            raise ConfigError(
+                f"profile {name!r} is in {file.path}, which is not trusted: it came with the folder, not from you. "
+                "Read it, then say so: opsleuth trust"
+            )
+    raise ConfigError(
+        f"there is no profile {name!r}: the profiles are {', '.join(sorted(profiles)) or 'none'}"
+    )
 
 
 def _valid(values: Mapping[str, Any], where: str) -> ModelSettings:
     try:
         return ModelSettings.model_validate(values)
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)
-        )
-        raise ConfigError(f"{where} cannot be used: {wrong}") from None
+        raise ConfigError(f"{where} cannot be used: {problems(error)}") from None

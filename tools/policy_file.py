@@ -9,13 +9,14 @@ arguments = { replicas = "0", "*" = "*rm -rf*" }    # by name, "*" for any
 reason = "payments is frozen until Monday"
 """
 
-import os
+import json
 import re
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from opsleuth.state.configfile import POLICY, ConfigFile, config_files, read_file
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.policy import Layer, Policy, Rule, Word
 
@@ -25,75 +26,60 @@ DECLARED = ("command",)
 _KEYS = ("effect", "tool", "target", "environment", "arguments", "reason")
 
 
-def policy_files(given: str | None = None) -> list[tuple[str, Path, bool]]:
-    """Where rules are read from: name, path, and whether the layer is trusted. The project's may only tighten.
+def policy_files(given: str | None = None) -> tuple[ConfigFile, ...]:
+    """Where rules are read from: the system's, the user's, the project's file, and the one that was named.
 
-    Raises ConfigError if the file that was named does not exist.
+    Raises ConfigError for a file that cannot be read, and if the one that was named does not exist.
     """
-    home = os.environ.get("XDG_CONFIG_HOME") or ""
-    user = Path(home) if Path(home).is_absolute() else Path.home() / ".config"
-    files = [
-        ("system", Path("/etc/opsleuth/policy.toml"), True),
-        ("user", user / "opsleuth" / "policy.toml", True),
-        ("project", Path(".opsleuth/policy.toml"), False),
-    ]
+    files = config_files(POLICY)
     if given is None:
         return files
     if not Path(given).is_file():
         raise ConfigError(
             f"there is no policy file {given}: nothing is started without the rules that were asked for"
         )
-    return [*files, ("operator", Path(given), True)]
+    return (*files, read_file("operator", Path(given)))
 
 
-def load(files: Iterable[tuple[str, Path, bool]]) -> Policy:
-    """The policy of several files, each with its name and whether it is trusted; one that is absent says nothing.
-
-    Raises ConfigError for a file that cannot be read or is wrong in any part: no rule of it is guessed.
-    """
-    return Policy(read(name, path, trusted=trusted) for name, path, trusted in files if path.exists())
+def load(files: Iterable[ConfigFile]) -> Policy:
+    """The policy of several files. Raises ConfigError for one that is wrong in any part: no rule of it is guessed."""
+    return Policy(read(file) for file in files)
 
 
-def read(name: str, path: Path, *, trusted: bool) -> Layer:
+def read(file: ConfigFile) -> Layer:
     """One file as a layer. Raises ConfigError with the line."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        document = tomllib.loads(text)
-    except OSError as error:
-        raise ConfigError(f"policy file {path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"policy file {path} is broken, so nothing is started: {error}") from None
-    if unknown := document.keys() - {"rule", *DECLARED}:
+    if unknown := file.document.keys() - {"rule", *DECLARED}:
         raise ConfigError(
-            f"policy file {path}: unknown {', '.join(sorted(unknown))}; "
+            f"policy file {file.path}: unknown {', '.join(sorted(unknown))}; "
             f"it holds [[rule]] and {', '.join(f'[{kind}.NAME]' for kind in DECLARED)}"
         )
-    if not trusted and (tables := [kind for kind in DECLARED if kind in document]):
-        raise ConfigError(f"policy file {path}: a project's file may not declare tools ({', '.join(tables)})")
-    rows = document.get("rule", [])
-    lines = [text.count("\n", 0, match.start()) + 1 for match in _HEADER.finditer(text)]
+    if not file.trusted and (tables := [kind for kind in DECLARED if kind in file.document]):
+        raise ConfigError(
+            f"policy file {file.path}: a project's file may not declare tools ({', '.join(tables)}) "
+            "before it is trusted. Read it, then say so: opsleuth trust"
+        )
+    rows = file.document.get("rule", [])
+    lines = [file.text.count("\n", 0, match.start()) + 1 for match in _HEADER.finditer(file.text)]
     if not isinstance(rows, list) or len(rows) != len(lines):
-        raise ConfigError(f"policy file {path}: write each rule under a [[rule]] of its own")
-    rules = tuple(_rule(row, line, path) for row, line in zip(rows, lines, strict=True))
-    return Layer(f"{name} ({path})", trusted=trusted, rules=rules)
+        raise ConfigError(f"policy file {file.path}: write each rule under a [[rule]] of its own")
+    rules = tuple(_rule(row, line, file.path) for row, line in zip(rows, lines, strict=True))
+    return Layer(f"{file.layer} ({file.path})", trusted=file.trusted, rules=rules)
 
 
-def declared(files: Iterable[tuple[str, Path, bool]]) -> dict[str, dict[str, Any]]:
+def declared(files: Iterable[ConfigFile]) -> dict[str, dict[str, Any]]:
     """The tools that trusted files declare, by kind and name, as they are written there; a later file wins."""
-    found: dict[str, dict[str, Any]] = {kind: {} for kind in DECLARED}
-    for _, path, trusted in files:
-        if trusted and path.exists():
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
-            for kind in DECLARED:
-                found[kind] |= _tables(document, kind, path)
-    return found
+    trusted = [file for file in files if file.trusted]
+    return {kind: {n: t for file in trusted for n, t in file.table(kind).items()} for kind in DECLARED}
 
 
-def _tables(document: Mapping[str, Any], kind: str, path: Path) -> Mapping[str, Any]:
-    tables = document.get(kind, {})
-    if not isinstance(tables, Mapping):
-        raise ConfigError(f"policy file {path}: write each {kind} under a [{kind}.NAME] of its own")
-    return tables
+def loosens(file: ConfigFile) -> Iterator[str]:
+    """What this file would let run, in words for a person who decides whether to trust it. Raises ConfigError."""
+    for rule in read(replace(file, trusted=True)).rules:
+        if rule.word in ("allow", "open"):
+            yield f"line {rule.line}: {rule.word} {', '.join(rule.tools)}"
+    for kind in DECLARED:
+        for name, declaration in file.table(kind).items():
+            yield f"{kind} {name}: {json.dumps(declaration, ensure_ascii=False, default=str)}"
 
 
 def _rule(row: Mapping[str, Any], line: int, path: Path) -> Rule:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from opsleuth.console.options import Command, Group, given
+from opsleuth.console.options import Command, Group, given, typed
 
 
 @click.command(
@@ -54,12 +54,13 @@ def tools_test(name: str, arguments: str, case: Path | None, since: str | None, 
 
 
 @click.command(
-    cls=Command, help="Trust this project's .opsleuth/config.toml as it is now: its sources may be reached."
+    cls=Command,
+    help="Trust this project's .opsleuth/config.toml and policy.toml as they are now: what they name may be reached, run and allowed.",
 )
 def trust() -> int:
     from opsleuth.console import sourcing
 
-    return sourcing.trust_project(given())
+    return sourcing.trust_project(typed())
 
 
 COMMANDS: tuple[click.Command, ...] = (init, doctor, tools, trust)

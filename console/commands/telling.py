@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from opsleuth.console.options import Command, Group, given
+from opsleuth.console.options import Command, Group, typed
 
 
 @click.command(cls=Command)
@@ -21,7 +21,7 @@ def exit_codes() -> int:
     """What each exit code means."""
     from opsleuth.console import about
 
-    return about.exit_codes(given())
+    return about.exit_codes(typed())
 
 
 @click.command(cls=Command)
@@ -29,7 +29,7 @@ def version() -> int:
     """The version of opsleuth and of what it runs on."""
     from opsleuth.console import about
 
-    return about.version(given())
+    return about.version(typed())
 
 
 @click.group(cls=Group)

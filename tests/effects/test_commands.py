@@ -8,6 +8,7 @@ from acting import RUN, Acting, calls
 from loop_rig import concludes
 
 from opsleuth.state.calls import CallRequest, Gate, Risk
+from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
 from opsleuth.tools.declared.commands import Command, command_tool
@@ -96,10 +97,10 @@ def test_a_declaration_in_the_operators_file_becomes_a_tool(tmp_path: Path) -> N
     path.write_text(
         '[command.restart-worker]\nargv = ["true", "{unit}"]\npurpose = "p"\nparameters = { unit = "w[0-9]" }\n'
     )
-    (tool,) = declared_tools(declared([("operator", path, True)]))
+    (tool,) = declared_tools(declared([read_file("operator", path)]))
     assert (tool.name, tool.risk) == ("command_run_restart_worker", Risk.HIGH)
-    assert declared_tools(declared([("project", path, False)])) == []
+    assert declared_tools(declared([read_file("project", path)])) == []
     with pytest.raises(ConfigError, match="may not declare"):
-        read("project", path, trusted=False)
+        read(read_file("project", path))
     with pytest.raises(ConfigError, match="unknown shell"):
         declared_tools({"command": {"c": {"argv": ["true"], "purpose": "p", "shell": True}}})

@@ -12,10 +12,10 @@ from opsleuth.models.keys import read_key
 from opsleuth.models.modes import Ladder, Mode
 from opsleuth.models.prices import Price, cost
 from opsleuth.models.settings import OPENAI, ModelSettings, configured
+from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import ConfigError
 
 FILE = """
-profile = "local"
 [profiles.local]
 base_url = "http://127.0.0.1:8080/v1"
 model = "small"
@@ -45,19 +45,21 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_nothing_configured(tmp_path: Path) -> None:
-    assert configured(tmp_path / "none.toml", {}) is None
+    assert configured((), {}) is None
 
 
 def test_variables_alone(tmp_path: Path) -> None:
     given = {"OPSLEUTH_BASE_URL": "http://x/v1", "OPSLEUTH_MODEL": "m", "OPSLEUTH_CONTEXT_TOKENS": "9000"}
-    settings = configured(tmp_path / "none.toml", given)
+    settings = configured((), given)
     assert settings is not None
     assert (settings.base_url, settings.model, settings.context_tokens) == ("http://x/v1", "m", 9000)
 
 
 def test_flags_beat_variables_beat_the_file(file: Path) -> None:
     variables = {"OPSLEUTH_MODEL": "of-variable", "OPSLEUTH_MODEL_MODE": "tools"}
-    settings = configured(file, variables, {"model": "of-flag", "mode": None})
+    settings = configured(
+        [read_file("user", file)], variables, {"profile": "local", "model": "of-flag", "mode": None}
+    )
     assert settings is not None
     assert (settings.model, settings.mode, settings.base_url) == (
         "of-flag",
@@ -67,7 +69,7 @@ def test_flags_beat_variables_beat_the_file(file: Path) -> None:
 
 
 def test_a_profile_with_its_reviewer_and_prices(file: Path) -> None:
-    settings = configured(file, {}, {"profile": "hosted"})
+    settings = configured([read_file("user", file)], {}, {"profile": "hosted"})
     assert settings is not None
     assert settings.base_url == OPENAI
     assert settings.price == Price(
@@ -81,7 +83,7 @@ def test_a_profile_with_its_reviewer_and_prices(file: Path) -> None:
 
 
 def test_settings_survive_being_stored(file: Path) -> None:
-    settings = configured(file, {}, {"profile": "hosted"})
+    settings = configured([read_file("user", file)], {}, {"profile": "hosted"})
     assert settings is not None
     stored = settings.model_dump(mode="json")
     assert ModelSettings.model_validate(stored).model_dump(mode="json") == stored
@@ -90,12 +92,12 @@ def test_settings_survive_being_stored(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "flags", "says"),
     [
-        ("profile = ", {}, "cannot be read"),
-        ('profile = "x"', {}, "no profile 'x'.*the profiles are none"),
-        ('profile = "a"\n[profiles.a]\nmodel = "m"\ncolour = 1', {}, "profile a cannot be used: colour"),
-        ('profile = "a"\n[profiles.a]\nbase_url = "http://x/v1"', {}, "no model: set OPSLEUTH_MODEL"),
-        ('profile = "a"\n[profiles.a]\nmodel = "m"\nbase_url = "x"', {}, "base_url"),
-        ('profile = "a"\n[profiles.a]\nmodel = "m"\nreviewer = { mdl = 1 }', {}, "the profile's reviewer"),
+        ("profile = ", {}, "no valid TOML"),
+        ("", {"profile": "x"}, "no profile 'x'.*the profiles are none"),
+        ('[profiles.a]\nmodel = "m"\ncolour = 1', {"profile": "a"}, "profile a cannot be used: colour"),
+        ('[profiles.a]\nbase_url = "http://x/v1"', {"profile": "a"}, "no model: set OPSLEUTH_MODEL"),
+        ('[profiles.a]\nmodel = "m"\nbase_url = "x"', {"profile": "a"}, "base_url"),
+        ('[profiles.a]\nmodel = "m"\nreviewer = { mdl = 1 }', {"profile": "a"}, "the profile's reviewer"),
         ("", {"mode": "json"}, "no model"),
     ],
 )
@@ -103,7 +105,7 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, flags: dict[str
     path = tmp_path / "config.toml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=says):
-        configured(path, {}, flags)
+        configured([read_file("user", path)], {}, flags)
 
 
 LOCAL = ModelSettings(model="m", base_url="http://127.0.0.1:1/v1")

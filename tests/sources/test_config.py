@@ -7,6 +7,7 @@ from stored_runs import Program
 
 from opsleuth.graph.prepare import Settings, StartRequest, first_state, open_sources
 from opsleuth.state.clock import SystemClock
+from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
 from opsleuth.tools.sources.config import configured
@@ -43,7 +44,7 @@ files = ["logs/*.log", "/var/log/app.log"]
 aliases = ["订单接口"]
 """,
     )
-    found = configured(tmp_path / "none.toml", file)
+    found = configured([read_file("project", file)])
     assert found.environment == "prod"
     assert found.sources["metrics"]["token"]["env"] == "PROM_TOKEN"
     assert found.sources["repo"]["path"] == str(tmp_path)
@@ -56,7 +57,7 @@ aliases = ["订单接口"]
 def test_the_file_in_the_documentation(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
     text = page.partition("```toml\n")[2].partition("```")[0]
-    found = configured(written(tmp_path, text), None)
+    found = configured([read_file("user", written(tmp_path, text))])
     assert set(found.sources) == {"metrics", "orders-db", "changes", "journal", "logs", "configuration"}
     assert found.aliases["orders-api"] == ("orders", "订单接口")
     assert len(open_sources(Settings(sources=found.sources)).sources.by_name) == 6
@@ -78,7 +79,7 @@ def test_the_file_in_the_documentation(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_mistake_is_told_without_its_value(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told) as error:
-        configured(written(tmp_path, text), None)
+        configured([read_file("user", written(tmp_path, text))])
     assert "geheim" not in str(error.value)
 
 
@@ -86,19 +87,18 @@ def test_which_environment(tmp_path: Path) -> None:
     two = PROMETHEUS + PROMETHEUS.replace("prod", "test")
     file = written(tmp_path, two)
     with pytest.raises(ConfigError, match="which environment is meant\\? prod, test"):
-        configured(file, None)
-    assert configured(file, None, "test").environment == "test"
-    assert configured(file, None, lenient=True).sources == {}
+        configured([read_file("user", file)])
+    assert configured([read_file("user", file)], "test").environment == "test"
+    assert configured([read_file("user", file)], lenient=True).sources == {}
     with pytest.raises(ConfigError, match="no environment 'tset' \\(nearest: test\\)"):
-        configured(file, None, "tset")
-    assert configured(written(tmp_path, 'environment = "prod"\n' + two), None).environment == "prod"
+        configured([read_file("user", file)], "tset")
 
 
 def test_the_project_wins_name_by_name(tmp_path: Path) -> None:
     user = tmp_path / "user.toml"
     user.write_text(PROMETHEUS + PROMETHEUS.replace("sources.metrics", "sources.second"))
     project = written(tmp_path, PROMETHEUS.replace(":9", ":10"))
-    found = configured(user, project)
+    found = configured([read_file("user", user), read_file("project", project)])
     assert {name: s["url"][-3:] for name, s in found.sources.items()} == {"metrics": ":10", "second": "1:9"}
     assert found.reaches == ("prod.metrics: prometheus http://127.0.0.1:10",)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opsleuth.state.calls import Gate, Risk
+from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.policy import Layer, Policy, Rule
 from opsleuth.tools.policy_file import load, read
@@ -124,7 +125,7 @@ tool = "service_delete"
 def test_a_file_names_the_deciding_rule_and_its_line(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(FILE)
-    policy = load([("operator", path, True)])
+    policy = load([read_file("operator", path)])
     call = {"command": "restart"}
     assert policy.rule(tool(environment="staging"), call, "a/b").gate is Gate.FREE
     assert policy.rule(tool(), call, "a/b").gate is Gate.ASK
@@ -133,7 +134,7 @@ def test_a_file_names_the_deciding_rule_and_its_line(tmp_path: Path) -> None:
     assert "line 5" in denied.reason
     assert "frozen" in denied.reason
     assert policy.rule(tool(Risk.IRREVERSIBLE, "service_delete"), call, "a/b").gate is Gate.ASK
-    untrusted = Policy([read("project", path, trusted=False)])
+    untrusted = Policy([read(read_file("project", path))])
     assert untrusted.rule(tool(environment="staging"), call, "a/b").gate is Gate.ASK
     assert untrusted.rule(tool(Risk.IRREVERSIBLE, "service_delete"), call, "a/b").gate is Gate.REFUSED
 
@@ -141,7 +142,7 @@ def test_a_file_names_the_deciding_rule_and_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[[rule", "broken"),
+        ("[[rule", "no valid TOML"),
         ('[[rule]]\neffect = "permit"', "line 1: effect is 'permit'"),
         ('[[rule]]\neffect = "deny"\ntools = "x"', "unknown tools"),
         ('[[rule]]\neffect = "open"\ntool = "service_*"', "exact name"),
@@ -155,7 +156,7 @@ def test_a_broken_file_stops_the_start(tmp_path: Path, text: str, says: str) -> 
     path = tmp_path / "policy.toml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=says):
-        load([("operator", path, True)])
+        load([read_file("operator", path)])
 
 
 def test_what_is_opened_for_one_target_is_open_for_no_other() -> None:

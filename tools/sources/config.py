@@ -1,6 +1,6 @@
-"""The sources of an environment and the names of services, from the user's and the project's configuration file."""
+"""The sources of an environment and the names of services, from the configuration files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from opsleuth.state.base import Frozen, Name
-from opsleuth.state.configfile import problems, read_toml
+from opsleuth.state.configfile import ConfigFile, problems
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.nearest import suggestion
 from opsleuth.tools.sources.secrets import Secret
@@ -35,7 +35,6 @@ class _Document(BaseModel):
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True, frozen=True)
 
-    environment: Name | None = None
     environments: dict[Name, Environment] = Field(default_factory=dict)
     services: dict[Name, ServiceFacts] = Field(default_factory=dict)
 
@@ -44,88 +43,78 @@ class _Document(BaseModel):
 class Configured:
     """What is configured for one environment: source name to settings as JSON, service to its aliases.
 
-    `project` is the project's file if there is one, `digest` the SHA-256 of its bytes; `reaches` tells in words
-    what that file alone would let opsleuth reach or run, for a person who decides whether to trust it.
+    `layers` says which layer a source comes from, `files` what they are written in. `untrusted` is a project's file that names sources and that nobody
+    trusts yet, `reaches` tells in words what that file would let opsleuth reach or run.
     """
 
     environment: str | None
     sources: Mapping[str, Mapping[str, Any]]
     aliases: Mapping[str, tuple[str, ...]]
-    project: Path | None = None
-    digest: str = ""
+    layers: Mapping[str, str]
+    files: tuple[Path, ...] = ()
+    untrusted: Path | None = None
     reaches: tuple[str, ...] = ()
 
 
 def configured(
-    user: Path, project: Path | None, wanted: str | None = None, *, lenient: bool = False
+    files: Sequence[ConfigFile], wanted: str | None = None, *, lenient: bool = False
 ) -> Configured:
-    """The sources of environment `wanted`, else of the file's own choice, else of the only one.
+    """The sources of environment `wanted`, else of the only one; the stronger layer wins, name by name.
 
-    `lenient` takes none where that leaves several. What the project's file says wins over the user's, name by name. Raises ConfigError.
+    `lenient` takes none where that leaves several. Raises ConfigError.
     """
-    theirs, _ = _read(user)
-    ours, digest = _read(project) if project else (_Document(), "")
-    environments = {**_environments(theirs, user), **_environments(ours, project)}
-    default = ours.environment or theirs.environment
-    several = lenient and len(environments) > 1 and not (wanted or default)
-    chosen = None if several else _choose(wanted, default, environments)
+    read = [(file, _document(file)) for file in files]
+    environments = list(dict.fromkeys(name for _, document in read for name in document.environments))
+    several = lenient and len(environments) > 1 and not wanted
+    chosen = None if several else _choose(wanted, environments)
     merged: dict[str, Mapping[str, Any]] = {}
-    for document, path in ((theirs, user), (ours, project)):
-        environment = document.environments.get(chosen or "")
-        if environment and path:
-            merged |= {name: _placed(settings, path) for name, settings in environment.sources.items()}
-    facts = {**theirs.services, **ours.services}
+    layers: dict[str, str] = {}
+    for file, document in read:
+        if environment := document.environments.get(chosen or ""):
+            merged |= {name: _placed(settings, file) for name, settings in environment.sources.items()}
+            layers |= dict.fromkeys(environment.sources, file.layer)
+    facts = {service: entry for _, document in read for service, entry in document.services.items()}
+    asking = next((file for file, _ in read if not file.trusted and reaches(file)), None)
     return Configured(
         environment=chosen,
         sources={**merged, **_declared(facts)} if merged else merged,
         aliases={service: entry.aliases for service, entry in facts.items()},
-        project=project,
-        digest=digest,
-        reaches=_reaches(ours),
+        layers=layers,
+        files=tuple(file.path for file, _ in read if file.layer in layers.values()),
+        untrusted=asking.path if asking else None,
+        reaches=reaches(asking) if asking else (),
     )
 
 
-def _read(path: Path) -> tuple[_Document, str]:
-    document, digest = read_toml(path)
+def _document(file: ConfigFile) -> _Document:
     try:
-        return _Document.model_validate(document), digest
+        return _Document.model_validate(file.document)
     except ValidationError as error:
-        raise ConfigError(f"{path} cannot be used: {problems(error)}") from None
+        raise ConfigError(f"{file.path} cannot be used: {problems(error)}") from None
 
 
-def _environments(document: _Document, path: Path | None) -> dict[str, Path | None]:
-    return dict.fromkeys(document.environments, path)
-
-
-def _choose(wanted: str | None, default: str | None, known: Mapping[str, Path | None]) -> str | None:
-    chosen = wanted or default
-    if chosen is None:
+def _choose(wanted: str | None, known: Sequence[str]) -> str | None:
+    if wanted is None:
         if len(known) > 1:
             raise ConfigError(
                 f"which environment is meant? {', '.join(known)}: name one with --environment, "
-                'or set environment = "…" at the top of the configuration file'
+                'or set environment = "…" under [options] of the configuration file'
             )
         return next(iter(known), None)
-    if chosen not in known and (wanted or known):
-        raise ConfigError(f"there is no environment {chosen!r} ({suggestion(chosen, known)})")
-    return chosen
+    if known and wanted not in known:
+        raise ConfigError(f"there is no environment {wanted!r} ({suggestion(wanted, known)})")
+    return wanted
 
 
-def _placed(settings: SourceSettings, file: Path) -> Mapping[str, Any]:
-    """The settings as JSON, with paths made absolute: relative ones start at the folder that holds `.opsleuth`."""
-    base = file.parent.parent if file.parent.name == ".opsleuth" else file.parent
+def _placed(settings: SourceSettings, file: ConfigFile) -> Mapping[str, Any]:
+    """The settings as JSON, with paths made absolute."""
     raw = settings.model_dump(mode="json", exclude_defaults=True) | {"kind": settings.kind}
     for key in ("path", "folder", "ca_file", "client_cert", "client_key"):
         if isinstance(raw.get(key), str):
-            raw[key] = _absolute(base, raw[key])
+            raw[key] = str(file.located(raw[key]))
     if "files" in raw:
-        raw["files"] = [_absolute(base, part) for part in raw["files"]]
+        raw["files"] = [str(file.located(part)) for part in raw["files"]]
     return raw
-
-
-def _absolute(base: Path, path: str) -> str:
-    expanded = Path(path).expanduser()
-    return str(expanded if expanded.is_absolute() else base.absolute() / expanded)
 
 
 def _declared(facts: Mapping[str, ServiceFacts]) -> Mapping[str, Mapping[str, Any]]:
@@ -134,16 +123,19 @@ def _declared(facts: Mapping[str, ServiceFacts]) -> Mapping[str, Mapping[str, An
     return {"configuration": {"kind": "declared", "calls": calls}} if calls else {}
 
 
-def _reaches(document: _Document) -> tuple[str, ...]:
-    found = []
+def reaches(file: ConfigFile) -> tuple[str, ...]:
+    """What the sources of this file would let opsleuth reach or run, in words for a person. Raises ConfigError."""
+    return tuple(_reaches(_document(file)))
+
+
+def _reaches(document: _Document) -> Iterator[str]:
     for environment, entry in document.environments.items():
         for name, settings in entry.sources.items():
             raw = settings.model_dump(mode="json", exclude_none=True)
             where = (
                 raw.get("url") or _in_words(settings) or raw.get("path") or raw.get("files") or "this machine"
             )
-            found.append(f"{environment}.{name}: {settings.kind} {where}{_commands(raw)}")
-    return tuple(found)
+            yield f"{environment}.{name}: {settings.kind} {where}{_commands(raw)}"
 
 
 def _in_words(settings: SourceSettings) -> str:

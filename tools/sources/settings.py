@@ -1,6 +1,7 @@
 """What a source may be told in the configuration: one strict model for each kind, and nothing of its code.
 
 ```toml
+[options]
 environment = "prod"                              # used unless --environment names another
 
 [environments.prod.sources.metrics]

@@ -1,0 +1,83 @@
+"""What the configuration files say of the options: `[options]` of each layer, the stronger layer wins.
+
+```toml
+[options]
+max_turns = 40                # as the flag is called, with _ for -
+max_cost = 0.5
+tz = "Asia/Tokyo"
+```
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from opsleuth.state.configfile import ConfigFile, config_files
+from opsleuth.state.errors import ConfigError
+
+OWN_PLACE = {
+    "model": "a profile holds it: [profiles.NAME] model = …",
+    "model_mode": "a profile holds it: [profiles.NAME] mode = …",
+    "fallback": "a profile holds it: [profiles.NAME] fallback = …",
+    "json": "it is for one command: give --json there",
+    "record": "it is for one run: give --record there",
+    "replay": "it is for one run: give --replay there",
+}
+"""Options that no file may set, and what to do instead."""
+
+HARMLESS = frozenset({"tz", "color", "plain", "no_input", "quiet", "verbose"})
+"""What a project's file may say before it is trusted: how things look. `read_only = true` besides: it only tightens."""
+
+PATHS = frozenset({"db", "policy"})
+
+
+class Filed(NamedTuple):
+    value: Any
+    layer: str
+
+
+def from_files(parameters: Sequence[click.Parameter], said: Collection[str]) -> dict[str, Filed]:
+    """The options that the files set and nobody `said` otherwise. Raises ConfigError for what is no option or no value of it."""
+    known = {p.name: p for p in parameters if p.name and isinstance(p, click.Option)}
+    found: dict[str, Filed] = {}
+    for file in config_files():
+        table = _options(file)
+        left_out = [] if file.trusted else [name for name in table if not _harmless(name, table[name])]
+        for name, value in table.items():
+            if name not in left_out and name not in said:
+                found[name] = Filed(_converted(file, name, value, known), file.layer)
+        if left_out and "quiet" not in said:
+            click.echo(f"opsleuth: {_untrusted(file, left_out)}", err=True)
+    return found
+
+
+def _options(file: ConfigFile) -> Mapping[str, Any]:
+    """`[options]`, and the two that may stand at the top of a file besides."""
+    top = {name: file.document[name] for name in ("environment", "profile") if name in file.document}
+    return {**top, **file.table("options")}
+
+
+def _harmless(name: str, value: object) -> bool:
+    return name in HARMLESS or (name == "read_only" and value is True)
+
+
+def _untrusted(file: ConfigFile, names: Sequence[str]) -> str:
+    return f"{file.path} is not trusted, so what it says of {', '.join(names)} does not count. Read it, then say so: opsleuth trust"
+
+
+def _converted(file: ConfigFile, name: str, value: object, known: Mapping[str, click.Option]) -> Any:  # noqa: ANN401 - any option
+    where = f"{file.path}, [options] {name}"
+    if name in OWN_PLACE:
+        raise ConfigError(f"{where}: {OWN_PLACE[name]}")
+    if name not in known:
+        choices = ", ".join(sorted(known.keys() - OWN_PLACE.keys() - {"help", "version"}))
+        raise ConfigError(f"{where} is no option: the options are {choices}")
+    option = known[name]
+    if option.is_flag != isinstance(value, bool) or isinstance(value, list | dict):
+        raise ConfigError(f"{where} is {value!r}: write {'true or false' if option.is_flag else 'one value'}")
+    try:
+        converted = option.type.convert(value if option.is_flag else str(value), option, None)
+    except click.BadParameter as error:
+        raise ConfigError(f"{where}: {error.message}") from None
+    return file.located(str(converted)) if name in PATHS else converted
