@@ -1,16 +1,18 @@
 """HTTP as sources use it: authentication, a bound on what is read, and every failure in its own error class.
 
 NotPermitted   401, 403: the credentials, or what they allow
-Transient      429, 502, 503, 504, a reset connection or an answer that broke off: the executor tries again
-Unavailable    nobody there, a name that does not resolve, a certificate nobody vouches for, no such path,
-               an answer that is too large or no JSON
+Transient      429, 502, 503, 504, a quota used up for now, a reset connection or an answer that broke off: the
+               executor tries again
+Unavailable    nobody there, a name that does not resolve, a certificate nobody vouches for, an answer that is too
+               large or no JSON
+Refused        any other status, such as 404 for no such path; an Unavailable that knows its status
 TimeoutError   no answer in time
 """
 
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,6 +33,14 @@ _LONGEST_WAIT = 60.0
 _QUOTED = 300
 
 
+class Refused(Unavailable):
+    """The server answered, with a status that says no: `status_code`."""
+
+    def __init__(self, text: str, status_code: int) -> None:
+        super().__init__(text)
+        self.status_code = status_code
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A JSON document, and how many bytes it came in."""
@@ -39,18 +49,28 @@ class Answer:
     size: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who we are and whom we trust, where that stands in no settings of ours (a kubeconfig)."""
+
+    headers: Mapping[str, str]
+    trust: ssl.SSLContext
+
+
 @dataclass(slots=True)
 class Api:
     """One backend over HTTP.
 
     `log` holds a line for each request that was sent: method, URL, status, bytes. `skew` is the server's clock
-    less ours in seconds, by its last answer; None where it did not tell.
+    less ours in seconds, by its last answer; None where it did not tell. `access` stands in for the credentials
+    of the settings; it may take its time, and runs in a thread.
     """
 
     name: str
     settings: Http
     vault: Vault
     clock: Clock
+    access: Callable[[], Access] | None = None
     log: list[str] = field(default_factory=list)
     skew: float | None = None
 
@@ -59,17 +79,23 @@ class Api:
         """Requests over shared connections. Raises Unavailable where a secret or a certificate cannot be read."""
         settings = self.settings
         # In threads: a secret may come from a command that takes its time.
-        headers, auth = await asyncio.to_thread(lambda: (self._headers(), self._basic()))
+        access, auth = await asyncio.to_thread(lambda: (self._access(), self._basic()))
         async with httpx.AsyncClient(
-            headers=headers,
+            headers=access.headers,
             auth=auth,
-            verify=_trust(self.name, settings),
+            verify=access.trust,
             proxy=settings.proxy,
             timeout=httpx.Timeout(settings.timeout, connect=min(3.0, settings.timeout)),
             limits=httpx.Limits(max_connections=8),
             follow_redirects=False,
         ) as client:
             yield Session(self, client)
+
+    def _access(self) -> Access:
+        if self.access is None:
+            return Access(self._headers(), _trust(self.name, self.settings))
+        given = self.access()
+        return Access({**self._headers(), **given.headers}, given.trust)
 
     def _headers(self) -> Mapping[str, str]:
         settings, reveal = self.settings, self.vault.reveal
@@ -94,18 +120,50 @@ class Session:
     client: httpx.AsyncClient
 
     async def get(self, path: str, **parameters: str) -> Answer:
-        return await self._ask("GET", path, parameters)
+        return self._json(*await self._ask("GET", path, params=parameters))
 
     async def post(self, path: str, **parameters: str) -> Answer:
         """The parameters as a form: a query may be longer than a URL."""
-        return await self._ask("POST", path, parameters)
+        return self._json(*await self._ask("POST", path, data=parameters))
 
-    async def _ask(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
-        url = self.api.settings.url.rstrip("/") + path
-        sent = {"params": parameters} if method == "GET" else {"data": parameters}
-        line = f"{method} {url}" + (f"?{urlencode(parameters)}" if parameters else "")
+    async def send(
+        self,
+        method: str,
+        path: str,
+        document: Any,  # noqa: ANN401 - any JSON value
+        kind: str = "application/json",
+        **parameters: str,
+    ) -> Answer:
+        """A JSON document as the body, of content type `kind`."""
+        body = json.dumps(document, separators=(",", ":")).encode()
+        return self._json(
+            *await self._ask(method, path, params=parameters, content=body, headers={"content-type": kind})
+        )
+
+    async def text(self, path: str, **parameters: str) -> str:
+        """An answer that is plain text; what is no UTF-8 in it becomes replacement marks."""
+        response, body = await self._ask("GET", path, params=parameters)
+        _check(self.api, response, body)
+        return body.decode("utf-8", "replace")
+
+    def _json(self, response: httpx.Response, body: bytes) -> Answer:
+        _check(self.api, response, body)
         try:
-            async with self.client.stream(method, url, **sent) as response:  # type: ignore[arg-type]
+            return Answer(json.loads(body), len(body))
+        except (ValueError, RecursionError):
+            raise Unavailable(_no_json(self.api.name, response, body)) from None
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        **sent: Any,  # noqa: ANN401 - what httpx takes
+    ) -> tuple[httpx.Response, bytes]:
+        """The answer and its whole body, whatever its status."""
+        url = self.api.settings.url.rstrip("/") + path
+        line = f"{method} {url}{_shown(sent)}"
+        try:
+            async with self.client.stream(method, url, **sent) as response:
                 body = await self._bounded(response)
         except ToolError as error:
             self.api.log.append(f"{line} -> {error}")
@@ -119,7 +177,7 @@ class Session:
             _broken(self.api.name, url, error)
         self.api.log.append(f"{line} -> {response.status_code}, {len(body):,} bytes")
         self.api.skew = _skew(response, self.api.clock.now())
-        return _answer(self.api, url, response, body)
+        return response, body
 
     async def _bounded(self, response: httpx.Response) -> bytes:
         """The body, as far as the limit goes: nothing larger is ever held."""
@@ -159,27 +217,37 @@ def _broken(name: str, url: str, error: Exception) -> NoReturn:
     raise Unavailable(f"{name}: {url} cannot be asked ({type(error).__name__}: {text})")
 
 
-def _answer(api: Api, url: str, response: httpx.Response, body: bytes) -> Answer:
-    name, status, now = api.name, response.status_code, api.clock.now()
+def _shown(sent: Mapping[str, Any]) -> str:
+    """The parameters or the document of a request, for the log of what was asked."""
+    if body := sent.get("content"):
+        return f" {body[:_QUOTED].decode('utf-8', 'replace')}"
+    parameters = sent.get("params") or sent.get("data")
+    return f"?{urlencode(parameters)}" if parameters else ""
+
+
+def _check(api: Api, response: httpx.Response, body: bytes) -> None:
+    """Raises the error of an answer whose status says anything but yes."""
+    name, status, url = api.name, response.status_code, response.url.copy_with(query=None)
+    if status in _RETRIED or (status == 403 and response.headers.get("x-ratelimit-remaining") == "0"):
+        raise Transient(f"{name}: {url} answered {status}{_quoted(body)}", _wait(response, api.clock.now()))
     if status in (401, 403):
         what = "does not know the credentials" if status == 401 else "does not allow this"
         raise NotPermitted(f"{name}: {url} {what} ({status}{_quoted(body)})")
-    if status in _RETRIED:
-        raise Transient(f"{name}: {url} answered {status}{_quoted(body)}", _wait(response, now))
     if status // 100 == 3:
         raise Unavailable(
             f"{name}: {url} leads elsewhere ({status} to {response.headers.get('location', '?')[:200]}): set url to the place itself"
         )
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Unavailable(
-            f"{name}: {url} answered {status} with {response.headers.get('content-type', 'no content type')}, "
-            f"not JSON{_quoted(body)}: is this the API's address?"
-        ) from None
     if status // 100 != 2:
-        raise Unavailable(f"{name}: {url} answered {status}{_quoted(body)}")
-    return Answer(document, len(body))
+        html = "html" in response.headers.get("content-type", "")
+        text = _no_json(name, response, body) if html else f"{name}: {url} answered {status}{_quoted(body)}"
+        raise Refused(text, status)
+
+
+def _no_json(name: str, response: httpx.Response, body: bytes) -> str:
+    return (
+        f"{name}: {response.url.copy_with(query=None)} answered {response.status_code} with "
+        f"{response.headers.get('content-type', 'no content type')}, not JSON{_quoted(body)}: is this the API's address?"
+    )
 
 
 def _quoted(body: bytes) -> str:
@@ -188,8 +256,10 @@ def _quoted(body: bytes) -> str:
 
 
 def _wait(response: httpx.Response, now: datetime) -> float | None:
-    """Seconds until the server wants to be asked again, from Retry-After."""
+    """Seconds until the server wants to be asked again, from Retry-After or a quota's own header."""
     given = response.headers.get("retry-after", "")
+    if not given and (reset := response.headers.get("x-ratelimit-reset", "")).isdigit():
+        return min(max(0.0, float(reset) - now.timestamp()), _LONGEST_WAIT)
     if given.isdigit():
         return min(float(given), _LONGEST_WAIT)
     when = _date(given)

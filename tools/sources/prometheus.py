@@ -3,17 +3,15 @@
 What is asked is planned in `prometheus_plan`; this file asks, and turns the answers into series.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from typing import Any
 
 from opsleuth.analysis.records import PlatformEvent, Series, Span
-from opsleuth.state.configfile import problems
 from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.http import Api, Session
-from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings, refused
+from opsleuth.tools.sources.http import Session
+from opsleuth.tools.sources.http_source import HttpSource, Part, Reply, clock_check
+from opsleuth.tools.sources.live import Check, Fetched, refused
 from opsleuth.tools.sources.prometheus_plan import (
     ERROR_LABELS,
     Asked,
@@ -27,89 +25,71 @@ from opsleuth.tools.sources.settings import Prometheus
 from opsleuth.tools.spec import NotPermitted, ToolError, Unavailable
 from opsleuth.tools.together import together
 
-Part = TypeVar("Part", bound=BaseModel)
 
-
-class _Reply(BaseModel):
-    model_config = ConfigDict(hide_input_in_errors=True)
-
-
-class _Names(_Reply):
+class _Names(Reply):
     data: list[str]
 
 
-class _MetadataRow(_Reply):
+class _MetadataRow(Reply):
     type: str = ""
 
 
-class _Metadata(_Reply):
+class _Metadata(Reply):
     data: dict[str, list[_MetadataRow]]
 
 
-class _Row(_Reply):
+class _Row(Reply):
     metric: dict[str, str]
     values: list[tuple[float, float]]
 
 
-class _Matrix(_Reply):
+class _Matrix(Reply):
     result: list[_Row]
 
 
-class _Ranged(_Reply):
+class _Ranged(Reply):
     data: _Matrix
 
 
-class _Scalar(_Reply):
+class _Scalar(Reply):
     result: tuple[float, float]
 
 
-class _Instant(_Reply):
+class _Instant(Reply):
     data: _Scalar
 
 
-class _BuildInfo(_Reply):
+class _BuildInfo(Reply):
     version: str = "not told"
 
 
-class _Version(_Reply):
+class _Version(Reply):
     data: _BuildInfo
 
 
-# A server whose clock is off by more shifts its times against those of the other sources.
-SKEW_SECONDS = 30.0
-
-
-class PrometheusSource(LiveSource):
+class PrometheusSource(HttpSource[Prometheus]):
     """The source of kind `prometheus`."""
 
+    product = "Prometheus"
     capabilities: frozenset[Capability] = frozenset({"metrics", "events"})
 
-    def __init__(self, name: str, settings: Prometheus, surroundings: Surroundings) -> None:
-        super().__init__(name, settings, surroundings)
-        self._settings = settings
-
-    def _api(self) -> Api:
-        return Api(self.name, self._settings, self.vault, self.clock)
-
-    async def fetch(self, capability: Capability, window: Span) -> Fetched:
-        api = self._api()
-        async with api.session() as session:
-            if capability == "events":
-                return await self._alerts(session, window)
-            return await self._metrics(session, window)
+    async def ask(self, session: Session, capability: Capability, window: Span) -> Fetched:
+        if capability == "events":
+            return await self._alerts(session, window)
+        return await self._metrics(session, window)
 
     async def discover(self) -> None:
-        async with self._api().session() as session:
-            for label in self._settings.service_labels:
+        async with self.api().session() as session:
+            for label in self.settings.service_labels:
                 answer = await session.get(f"/api/v1/label/{label}/values", **self._matching(label))
-                names = _parsed(self.name, _Names, answer.document).data
+                names = self.parsed(_Names, answer.document).data
                 for name in names:
                     self.named(name)
                 if names:
                     return
 
     async def _metrics(self, session: Session, window: Span) -> Fetched:
-        span = Range.over(window, self._settings.before, self._settings.step)
+        span = Range.over(window, self.settings.before, self.settings.step)
         questions, notes = await self._questions(session, span)
         answers = await together(self._ask(session, question, span) for question in questions)
         failed = [answer for answer in answers if isinstance(answer, ToolError)]
@@ -117,25 +97,25 @@ class PrometheusSource(LiveSource):
             raise failed[0]
         notes += list(dict.fromkeys(str(error) for error in failed))[:5]
         series = list(chain.from_iterable(a for a in answers if not isinstance(a, ToolError)))
-        if len(series) > self._settings.max_series:
+        if len(series) > self.settings.max_series:
             notes.append(
-                f"{len(series):,} series: the first {self._settings.max_series:,} were taken; narrow `match`"
+                f"{len(series):,} series: the first {self.settings.max_series:,} were taken; narrow `match`"
             )
-        kept = series[: self._settings.max_series]
-        return Fetched({"metrics": kept}, tuple(session.api.log), (*notes, *self._skewed(session)))
+        kept = series[: self.settings.max_series]
+        return Fetched({"metrics": kept}, notes=tuple(notes))
 
     async def _questions(self, session: Session, span: Range) -> tuple[Sequence[Asked], list[str]]:
-        if self._settings.queries:
-            return from_settings(self._settings), []
-        return plan(await self._catalogue(session, span), self._settings, span)
+        if self.settings.queries:
+            return from_settings(self.settings), []
+        return plan(await self._catalogue(session, span), self.settings, span)
 
     async def _catalogue(self, session: Session, span: Range) -> Catalogue:
         """Which metric names carry which service label, which have failed requests, and what the server says of types."""
-        labels = self._settings.service_labels
+        labels = self.settings.service_labels
         names = await together(self._names(session, f'{label}!=""', span) for label in labels)
         failing = await together(self._names(session, f'{label}=~"5..|5xx"', span) for label in ERROR_LABELS)
         try:
-            told = _parsed(self.name, _Metadata, (await session.get("/api/v1/metadata")).document).data
+            told = self.parsed(_Metadata, (await session.get("/api/v1/metadata")).document).data
             types = {name: rows[0].type for name, rows in told.items() if rows}
         except (NotPermitted, Unavailable):  # Thanos and recorded blocks have none
             types = {}
@@ -146,15 +126,15 @@ class PrometheusSource(LiveSource):
         )
 
     async def _names(self, session: Session, condition: str, span: Range) -> Sequence[str]:
-        selector = ",".join(filter(None, [condition, self._settings.match]))
+        selector = ",".join(filter(None, [condition, self.settings.match]))
         answer = await session.get(
             "/api/v1/label/__name__/values",
             **{"match[]": f"{{{selector}}}", "start": f"{span.start:.0f}", "end": f"{span.end:.0f}"},
         )
-        return _parsed(self.name, _Names, answer.document).data
+        return self.parsed(_Names, answer.document).data
 
     def _matching(self, label: str) -> Mapping[str, str]:
-        match = self._settings.match
+        match = self.settings.match
         return {"match[]": f'{{{label}!="",{match}}}'} if match else {}
 
     async def _ask(self, session: Session, asked: Asked, span: Range) -> list[Series] | ToolError:
@@ -173,33 +153,33 @@ class PrometheusSource(LiveSource):
             end=f"{span.end:.3f}",
             step=f"{span.step:g}",
         )
-        return _parsed(self.name, _Ranged, answer.document).data.result
+        return self.parsed(_Ranged, answer.document).data.result
 
     def _series(self, row: _Row, asked: Asked) -> Series | None:
         labels = row.metric
         name = asked.service or next(
-            (labels[label] for label in self._settings.service_labels if labels.get(label)), None
+            (labels[label] for label in self.settings.service_labels if labels.get(label)), None
         )
         finite = [(time, value) for time, value in row.values if value - value == 0.0]
         if name is None or not finite:
             return None
         times, values = zip(*finite, strict=True)
         metric = asked.metric or labels.get("__name__", "")
-        unit = asked.unit if asked.unit is not None else self._settings.units.get(metric, "")
-        instance = labels.get(self._settings.instance_label) if self._settings.instance_label else None
+        unit = asked.unit if asked.unit is not None else self.settings.units.get(metric, "")
+        instance = labels.get(self.settings.instance_label) if self.settings.instance_label else None
         series = Series(self.named(name), metric, unit, times, values, instance)
         return as_rate(series) if asked.guessed else series
 
     async def _alerts(self, session: Session, window: Span) -> Fetched:
-        span = Range.over(window, self._settings.before, self._settings.step)
+        span = Range.over(window, self.settings.before, self.settings.step)
         rows = await self._range(session, 'ALERTS{alertstate="firing"}', span)
         events = [self._alert(row, span) for row in rows if row.values]
-        return Fetched({"events": events}, tuple(session.api.log))
+        return Fetched({"events": events})
 
     def _alert(self, row: _Row, span: Range) -> PlatformEvent:
         labels = row.metric
         first, last = row.values[0][0], row.values[-1][0]
-        service = next((labels[label] for label in self._settings.service_labels if label in labels), "")
+        service = next((labels[label] for label in self.settings.service_labels if label in labels), "")
         rest = ", ".join(
             f"{k}={v}" for k, v in labels.items() if k not in ("__name__", "alertname", "alertstate")
         )
@@ -214,12 +194,15 @@ class PrometheusSource(LiveSource):
             first_time=first,
         )
 
-    def _skewed(self, session: Session) -> Iterable[str]:
-        if session.api.skew is not None and abs(session.api.skew) > SKEW_SECONDS:
-            yield skew_text(session.api.skew)
+    def parsed(self, model: type[Part], document: Any) -> Part:  # noqa: ANN401 - any JSON value
+        """Raises Unavailable with the server's own words, where it says that it could not."""
+        if not isinstance(document, Mapping) or document.get("status") != "success":
+            told = document.get("error") if isinstance(document, Mapping) else type(document).__name__
+            raise Unavailable(f"{self.name}: the answer is none of {self.product} ({str(told)[:300]})")
+        return super().parsed(model, document)
 
     async def check(self) -> Sequence[Check]:
-        api = self._api()
+        api = self.api()
         async with api.session() as session:
             checks = [await self._version(session), *await self._clock(session)]
             try:
@@ -231,22 +214,19 @@ class PrometheusSource(LiveSource):
     async def _version(self, session: Session) -> Check:
         try:
             answer = await session.get("/api/v1/status/buildinfo")
-            version = _parsed(self.name, _Version, answer.document).data.version
+            version = self.parsed(_Version, answer.document).data.version
         except Unavailable:
             return Check("version", "ok", "not told by the server")
         return Check("version", "ok", version)
 
     async def _clock(self, session: Session) -> Sequence[Check]:
         answer = await session.get("/api/v1/query", query="time()")
-        told = _parsed(self.name, _Instant, answer.document).data.result[1]
+        told = self.parsed(_Instant, answer.document).data.result[1]
         skew = told - self.clock.now().timestamp()
-        checks = [Check("queries", "ok", "answered")]
-        if abs(skew) > SKEW_SECONDS:
-            return [*checks, Check("clock", "warning", skew_text(skew), "let NTP set both clocks")]
-        return [*checks, Check("clock", "ok", f"{skew:+.0f} s")]
+        return [Check("queries", "ok", "answered"), clock_check(skew)]
 
     def _found(self) -> Check:
-        labels = ", ".join(self._settings.service_labels)
+        labels = ", ".join(self.settings.service_labels)
         if not self._seen:
             return Check(
                 "services",
@@ -255,19 +235,3 @@ class PrometheusSource(LiveSource):
                 "set service_labels to the label that names services",
             )
         return Check("services", "ok", f"{len(self._seen)}: {', '.join(sorted(self._seen)[:8])}")
-
-
-def skew_text(skew: float) -> str:
-    way = "ahead of" if skew > 0 else "behind"
-    return f"the server's clock is {abs(skew):.0f} s {way} ours: its times are shifted against other sources"
-
-
-def _parsed(name: str, model: type[Part], document: Any) -> Part:  # noqa: ANN401 - any JSON value
-    """The answer in its form. Raises Unavailable for anything that Prometheus would not say."""
-    if not isinstance(document, Mapping) or document.get("status") != "success":
-        told = document.get("error") if isinstance(document, Mapping) else type(document).__name__
-        raise Unavailable(f"{name}: the answer is none of Prometheus ({str(told)[:300]})")
-    try:
-        return model.model_validate(document)
-    except ValidationError as error:
-        raise Unavailable(f"{name}: the answer is none of Prometheus ({problems(error)[:300]})") from None
