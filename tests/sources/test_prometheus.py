@@ -1,7 +1,6 @@
 """A real Prometheus with the built-in incident in it."""
 
 import math
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 import servers
+from certificates import certificates
 from hypothesis import given
 from hypothesis import strategies as st
 from live_rig import SPAN, ask, one
@@ -152,7 +152,7 @@ async def test_a_missed_source_takes_the_word_of_absence_away(prometheus: str) -
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """A Prometheus over TLS that wants a client certificate and a password; its address and the folder of keys."""
     folder = tmp_path_factory.mktemp("guarded")
-    _certificates(folder)
+    certificates(folder)
     web = f"""
 basic_auth_users: {{oncall: {HASH_OF_RIGHT}}}
 tls_server_config:
@@ -161,43 +161,6 @@ tls_server_config:
     samples = '# TYPE up gauge\nup{service="cart"} 1 1772542800\n# EOF\n'
     with servers.prometheus(folder, samples, web_config=web) as url:
         yield url.replace("http://127.0.0.1", "https://localhost"), folder
-
-
-def _certificates(folder: Path) -> None:
-    servers.need("openssl")
-
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    openssl(
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        "ca.key",
-        "-out",
-        "ca.pem",
-        "-subj",
-        "/CN=ca",
-    )
-    for name in ("server", "client"):
-        (folder / "names").write_text("subjectAltName=DNS:localhost\n")
-        openssl(
-            "req",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-keyout",
-            f"{name}.key",
-            "-out",
-            f"{name}.csr",
-            "-subj",
-            f"/CN={name}",
-        )
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                "-out", f"{name}.pem", "-extfile", "names")  # fmt: skip
 
 
 def _keys(folder: Path, **changed: Any) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _choose(wanted: str | None, known: Sequence[str]) -> str | None:
 def _placed(settings: SourceSettings, file: ConfigFile) -> Mapping[str, Any]:
     """The settings as JSON, with paths made absolute."""
     raw = settings.model_dump(mode="json", exclude_defaults=True) | {"kind": settings.kind}
-    for key in ("path", "folder", "ca_file", "client_cert", "client_key"):
+    for key in ("path", "folder", "ca_file", "client_cert", "client_key", "kubeconfig"):
         if isinstance(raw.get(key), str):
             raw[key] = str(file.located(raw[key]))
     if "files" in raw:

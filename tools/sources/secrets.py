@@ -61,13 +61,21 @@ class Vault:
 
     def __init__(self) -> None:
         self._known: dict[Secret, str] = {}
+        self._met: set[str] = set()
         self._listeners: list[Learn] = []
 
     def listen(self, learn: Learn) -> None:
         """Tell `learn` every secret that was read, and every one to come."""
         self._listeners.append(learn)
-        for value in self._known.values():
+        for value in (*self._known.values(), *self._met):
             _teach(learn, value)
+
+    def learn(self, value: str) -> None:
+        """A secret that was found in another program's files: it must never come out either."""
+        if value not in self._met:
+            self._met.add(value)
+            for learn in self._listeners:
+                _teach(learn, value)
 
     def reveal(self, secret: Secret) -> str:
         """The value. Raises Unavailable, whose text names the place and what is wrong with it."""

@@ -200,6 +200,27 @@ class LogFiles(Common):
     max_lines: Annotated[int, Field(ge=100, le=1_000_000)] = 200_000
 
 
+class Kubernetes(Common):
+    """A cluster, by the `context` (default: the current one) of a kubeconfig (default: where kubectl looks).
+
+    `namespaces` are those that are looked at; without any all are, or that of the context where only it is allowed.
+    A service is called by the first of `service_labels` that a workload has, else by the workload's name.
+    `max_pods` and `max_lines` bound the logs that are read.
+    """
+
+    kind: Literal["kubernetes"] = "kubernetes"
+    kubeconfig: Name | None = None
+    context: Name | None = None
+    namespaces: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
+    service_labels: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
+    proxy: Sentence | None = None
+    timeout: Seconds = 8.0
+    max_bytes: Bytes = 50_000_000
+    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
+    max_pods: Annotated[int, Field(ge=1, le=1_000)] = 60
+    max_lines: Annotated[int, Field(ge=100, le=1_000_000)] = 100_000
+
+
 class Declared(Common):
     """What the configuration itself says of services: whom each calls."""
 
