@@ -198,7 +198,7 @@ async def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("clusters:\n  - [", "no YAML in line 2"),
+        ("clusters: }", "no YAML in line 1"),
         ("clusters: 7", "no kubeconfig"),
         ("current-context: eu\ncontexts: [{name: eu-1, context: {cluster: c}}]", "no context 'eu'.*eu-1"),
         ("current-context: eu\ncontexts: [{name: eu, context: {cluster: c}}]", "names the cluster 'c'"),
