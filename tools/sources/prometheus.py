@@ -111,8 +111,10 @@ class PrometheusSource(HttpSource[Prometheus]):
 
     async def _catalogue(self, session: Session, span: Range) -> Catalogue:
         """Which metric names carry which service label, which have failed requests, and what the server says of types."""
-        labels = self.settings.service_labels
-        names = await together(self._names(session, f'{label}!=""', span) for label in labels)
+        first, *others = self.settings.service_labels
+        # The first goes alone: what is wrong with all of them shows there, and none is broken off in its handshake.
+        names = [await self._names(session, f'{first}!=""', span)]
+        names += await together(self._names(session, f'{label}!=""', span) for label in others)
         failing = await together(self._names(session, f'{label}=~"5..|5xx"', span) for label in ERROR_LABELS)
         try:
             told = self.parsed(_Metadata, (await session.get("/api/v1/metadata")).document).data
@@ -120,7 +122,7 @@ class PrometheusSource(HttpSource[Prometheus]):
         except (NotPermitted, Unavailable):  # Thanos and recorded blocks have none
             types = {}
         return Catalogue(
-            by_label=dict(zip(labels, names, strict=True)),
+            by_label=dict(zip((first, *others), names, strict=True)),
             failing=dict(zip(ERROR_LABELS, failing, strict=True)),
             types=types,
         )
