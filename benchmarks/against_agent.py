@@ -4,9 +4,9 @@
 
 Needs `langchain` beside opsleuth. Both get the same model server without think time, the same tool (one call a turn,
 an answer of about 300 tokens) and a database file of their own; they take turns, ROUNDS times. Printed are medians:
-CPU until the first request leaves (imports included, the whole command line for opsleuth), size of the first request,
-wall time of CALLS tool calls, milliseconds a turn for the first and the last ten, bytes sent in sum for the first 50
-calls and for all, size of the database, peak memory.
+CPU until the first request leaves (imports included, the whole command line for opsleuth), wall time and CPU of CALLS
+tool calls, milliseconds a turn for the first and the last ten, size of the database, peak memory, size of the first
+request, bytes sent in sum for the first 50 calls and for all.
 """
 
 import asyncio
@@ -107,6 +107,7 @@ def _figures(began: float, folder: Path, calls: int) -> dict[str, float]:
     steps = [b - a for a, b in pairwise(at)]
     return {
         "wall of all calls, s": time.monotonic() - began,
+        "CPU of all calls, s": SENT[-1][0] - SENT[0][0],
         "first ten turns, ms each": 1e3 * sum(steps[:10]) / 10,
         "last ten turns, ms each": 1e3 * sum(steps[-10:]) / 10,
         "database, kB": sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e3,
@@ -189,7 +190,7 @@ def opsleuth_start(url: str, folder: Path) -> None:
     os.environ |= {name: str(folder) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
     from opsleuth.cli import main as command  # noqa: PLC0415
 
-    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):
+    with open(os.devnull, "w") as unread, contextlib.redirect_stdout(unread), contextlib.suppress(SystemExit):
         command(["-q", "demo"])
 
 

@@ -43,7 +43,7 @@ class Rendered:
 
     def __init__(self, room: int) -> None:
         self.soft = min(SOFT_TOKENS, room)
-        self._texts: dict[tuple[str, int], str] = {}
+        self._texts: dict[tuple[str, int], tuple[str, int]] = {}
 
     def turns(self, observations: Sequence[Observation]) -> list[Turn]:
         """The turns in order; an observation's share of a turn shrinks with the number of its fellows."""
@@ -51,14 +51,16 @@ class Rendered:
         for _, group in groupby(observations, key=lambda o: o.turn):
             fellows = list(group)
             limit = min(MOST_A_CALL, self.soft * 3 // 4 // len(fellows))
-            texts = [self._text(o, limit) for o in fellows]
-            made.append(Turn(fellows, texts, sum(map(estimate, texts)) + 40 * len(fellows)))
+            shares = [self._text(o, limit) for o in fellows]
+            size = sum(tokens for _, tokens in shares) + 40 * len(fellows)
+            made.append(Turn(fellows, [text for text, _ in shares], size))
         return made
 
-    def _text(self, o: Observation, limit: int) -> str:
+    def _text(self, o: Observation, limit: int) -> tuple[str, int]:
         key = (o.call_id, limit)
         if key not in self._texts:
-            self._texts[key] = shown(o, limit * BYTES_A_TOKEN)
+            text = shown(o, limit * BYTES_A_TOKEN)
+            self._texts[key] = text, estimate(text)
         return self._texts[key]
 
 

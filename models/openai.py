@@ -77,21 +77,22 @@ class Endpoint:
         await self._http.aclose()
 
     async def _once(self, asked: Asked, left: float) -> Reply:
-        arguments: dict[str, Any] = {}
+        # Beside the library's own parameters: it walks through every schema of `tools` on each request, and its
+        # parser of `response_format` would take a cut reply for an error of its own.
+        body = _extra(self.settings)
         if asked.tools:
-            arguments["tools"] = list(asked.tools)
+            body["tools"] = asked.tools
         if asked.response_format is not None:
-            # Beside the library's own parameter, whose parser would take a cut reply for an error of its own.
-            arguments["extra_body"] = _extra(self.settings) | {"response_format": dict(asked.response_format)}
+            body["response_format"] = asked.response_format
         async with asyncio.timeout(min(self.settings.timeout, max(left, 0.001))):
-            message = await self._said([dict(m) for m in asked.messages], arguments)
+            message = await self._said([dict(m) for m in asked.messages], body)
         return _reply(message, self._tap.body)
 
-    async def _said(self, messages: list[dict[str, Any]], arguments: dict[str, Any]) -> BaseMessage:
-        if not self.settings.stream or "tools" in arguments:
-            return await self._chat.ainvoke(messages, **arguments)
+    async def _said(self, messages: list[dict[str, Any]], body: dict[str, Any]) -> BaseMessage:
+        if not self.settings.stream or "tools" in body:
+            return await self._chat.ainvoke(messages, extra_body=body)
         whole: BaseMessageChunk | None = None
-        async for chunk in self._chat.astream(messages, **arguments):
+        async for chunk in self._chat.astream(messages, extra_body=body):
             whole = chunk if whole is None else whole + chunk
         if whole is None:
             raise ValueError("the stream held nothing")
@@ -145,7 +146,6 @@ def _chat(settings: ModelSettings, key: str | None, http: Any) -> ChatOpenAI:  #
         stream_chunk_timeout=settings.timeout,
         disable_streaming="tool_calling",
         use_responses_api=False,
-        extra_body=_extra(settings) or None,
         http_async_client=http,
         output_version="v0",
         **longest,

@@ -44,18 +44,24 @@ async def plan(state: Investigation, deps: Deps) -> Step:
         return _stop(charged(state, error, deps, ms=took()), StopReason.MODEL_REFUSED, str(error))
     except ModelUnavailable as error:
         return _stop(charged(state, error, deps, ms=took()), StopReason.MODEL_UNAVAILABLE, str(error))
-    state = charged(state, decided, deps, ms=took())
+    with deps.store.transaction():  # one wait for the disk, not two
+        step = _decided(decided, state, deps, took())
+    if notes and not step.state.malformed:
+        deps.noted = notes[-1].id
+    return step
+
+
+def _decided(decided: Decided, state: Investigation, deps: Deps, ms: int) -> Step:
+    """What comes of a decision that took `ms`: it is charged for, and taken or sent back."""
+    state = charged(state, decided, deps, ms=ms)
     if decided.instead:
         deps.trace.emit("warning", code="degraded", message=decided.instead, hint="from this turn on")
     try:
-        step = _take(decided, state, deps, took())
+        return _take(decided, state, deps, ms)
     except Malformed as error:
         return _malformed(state, deps, str(error))
     except ValidationError as error:
         return _malformed(state, deps, _out_of_bounds(error))
-    if notes:
-        deps.noted = notes[-1].id
-    return step
 
 
 def _out_of_bounds(error: ValidationError) -> str:

@@ -82,7 +82,7 @@ CHANGES: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="changes_list",
         purpose="Deploys, config, flag and scale changes, migrations; default: from 24 h before the window.",
-        not_for="What the platform did by itself: use events_list.",
+        not_for="The platform's own doings: events_list.",
         arguments=ChangesList,
         example={"service": "checkout"},
         run=changes_list,

@@ -98,7 +98,7 @@ EVENTS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="events_list",
         purpose="What the platform reported (Kubernetes, managed database, systemd); default: from 24 h before the window.",
-        not_for="Changes by people (changes_list) or present states (objects_get).",
+        not_for="Changes by people: changes_list. States: objects_get.",
         arguments=EventsList,
         example={"about": "checkout", "type": "Warning"},
         run=events_list,

@@ -73,7 +73,7 @@ EVIDENCE: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="evidence_read",
         purpose="Stored evidence in full, page by page.",
-        not_for="New data: call the tool of that signal.",
+        not_for="New data: ask its own tool.",
         arguments=EvidenceRead,
         example={"evidence": "E3", "path": "lines", "offset": 20},
         run=evidence_read,

@@ -260,7 +260,7 @@ LOGS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="logs_search",
         purpose="Log lines by service, text, level and time: counts, first and last time, samples.",
-        not_for="Overviews: logs_patterns counts kinds of line.",
+        not_for="Overviews: logs_patterns.",
         arguments=LogsSearch,
         example={"service": "checkout", "text": "timeout", "level": "warn"},
         run=logs_search,

@@ -277,7 +277,7 @@ METRICS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="metrics_list",
         purpose="Which metrics of which services are recorded, with units.",
-        not_for="Values: use metrics_query.",
+        not_for="Values: metrics_query.",
         arguments=MetricsList,
         example={"service": "checkout", "contains": "latency"},
         run=metrics_list,
@@ -287,7 +287,7 @@ METRICS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="metrics_query",
         purpose="Samples of one metric of one service: extremes with times, change point, usual level.",
-        not_for="Finding out which metric is odd: use metrics_anomalies.",
+        not_for="Which metric is odd: metrics_anomalies.",
         arguments=MetricsQuery,
         example={"service": "checkout", "metric": "latency_p90", **_EXAMPLE_WINDOW},
         run=metrics_query,
@@ -297,7 +297,7 @@ METRICS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="metrics_anomalies",
         purpose="Which metrics left their usual level in the incident window, worst first.",
-        not_for="Naming the cause across all signals: use rank_suspects.",
+        not_for="Causes across signals: rank_suspects.",
         arguments=MetricsAnomalies,
         example={"service": "checkout", "limit": 5},
         run=metrics_anomalies,

@@ -109,7 +109,7 @@ OBJECTS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="objects_get",
         purpose="Recorded state of platform objects (pods, deployments, nodes, databases); without name or kind: which there are.",
-        not_for="What happened over time: use events_list.",
+        not_for="What happened: events_list.",
         arguments=ObjectsGet,
         example={"kind": "Pod", "name": "checkout"},
         run=objects_get,

@@ -113,7 +113,7 @@ PATTERNS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="logs_patterns",
         purpose="Kinds of log line in the incident against usual: new, gone, failing.",
-        not_for="Reading single lines: use logs_search.",
+        not_for="Single lines: logs_search.",
         arguments=LogsPatterns,
         example={"service": "checkout"},
         run=logs_patterns,

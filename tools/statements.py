@@ -88,7 +88,7 @@ STATEMENTS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="database_statements",
         purpose="SQL statements by load, with calls, times and what they wait for.",
-        not_for="CPU, connections or lag of the database: use metrics_query.",
+        not_for="CPU, connections, lag: metrics_query.",
         arguments=DatabaseStatements,
         example={"database": "orders-db", "limit": 5},
         run=database_statements,

@@ -93,7 +93,7 @@ SUSPECTS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="rank_suspects",
         purpose="Ranked suspects over all sources, with reasons, propagation and what was not available.",
-        not_for="Proof: check its findings with the other tools.",
+        not_for="Proof: check with other tools.",
         arguments=RankSuspects,
         example={"limit": 5},
         run=rank_suspects,

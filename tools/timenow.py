@@ -32,7 +32,7 @@ TIME_NOW: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="time_now",
         purpose="The present time, the incident window, when the alert began and fired.",
-        not_for="Times of events: they are in the evidence.",
+        not_for="Times of events.",
         arguments=TimeNow,
         example={},
         run=time_now,

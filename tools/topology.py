@@ -66,8 +66,8 @@ def _reached(edges: list[Dependency], service: str, depth: int) -> list[dict[str
 TOPOLOGY: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="topology",
-        purpose="Which services a service calls and who calls it; without a service: all dependencies.",
-        not_for="Measured traffic: use traces_compare.",
+        purpose="Who calls whom: around one service, or all dependencies.",
+        not_for="Measured traffic: traces_compare.",
         arguments=Topology,
         example={"service": "checkout", "depth": 2},
         run=topology,

@@ -128,7 +128,7 @@ TRACES: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="traces_compare",
         purpose="Spans in the incident against usual: own time per operation, network time between services, lost steps.",
-        not_for="Latency as a metric over time: use metrics_query.",
+        not_for="Latency over time: metrics_query.",
         arguments=TracesCompare,
         example={"service": "checkout"},
         run=traces_compare,

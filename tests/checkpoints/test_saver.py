@@ -49,16 +49,36 @@ async def test_writes_that_fail_half_way_are_undone(store: Store, path: Path, ru
         store._backing.db.change(
             "CREATE TRIGGER full BEFORE INSERT ON writes WHEN NEW.idx = 1 BEGIN SELECT RAISE(ABORT, 'no room'); END;"
         )
+        await saver.aput_writes(where, [("a", 1), ("b", 2)], "task")
         with pytest.raises(sqlite3.IntegrityError, match="no room"):
-            await saver.aput_writes(where, [("a", 1), ("b", 2)], "task")
+            await saver.aput(where, empty_checkpoint(), {}, {})
         found = await saver.aget_tuple(config(run))
         assert found is not None
+        assert found.config == where
         assert found.pending_writes == []
         store._backing.db.change("DROP TRIGGER full")
         await saver.aput_writes(where, [("a", 1), ("b", 2)], "task")
         found = await saver.aget_tuple(config(run))
         assert found is not None
         assert len(found.pending_writes or []) == 2
+
+
+async def test_what_an_ended_node_wrote_is_stored_with_the_checkpoint_that_follows(
+    store: Store, path: Path, run: str
+) -> None:
+    def stored() -> int:
+        return len(store._backing.db.rows("SELECT 1 FROM writes"))
+
+    with open_saver(path) as saver:
+        where = await saver.aput(config(run), empty_checkpoint(), {}, {})
+        await saver.aput_writes(where, [("a", 1)], "first")
+        assert stored() == 0
+        where = await saver.aput(where, empty_checkpoint(), {}, {})
+        assert stored() == 1
+        await saver.aput_writes(where, [("__interrupt__", "a question")], "second")
+        assert stored() == 2
+        await saver.aput_writes(where, [("a", 1)], "third")
+    assert stored() == 3
 
 
 async def test_only_plain_values_come_back(store: Store, path: Path) -> None:

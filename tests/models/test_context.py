@@ -1,5 +1,6 @@
 """What a model is sent: bounded, stable from turn to turn, one result for every call, data in its fence."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,13 +14,20 @@ from hypothesis import strategies as st
 from opsleuth.models.context import Context
 from opsleuth.models.fence import CLOSE, OPEN, fenced, fenced_lines
 from opsleuth.models.history import KEPT_TURNS, MOST_TURNS, SOFT_TOKENS, Turn, folded, ledger, shown
+from opsleuth.models.model import ModelPlanner
+from opsleuth.models.modes import Ladder
+from opsleuth.models.openai import Endpoint
 from opsleuth.models.planner import ModelRefused, Observation, PlannerView
+from opsleuth.models.server.rules import looper
+from opsleuth.models.server.serve import ModelServer
+from opsleuth.models.settings import ModelSettings
 from opsleuth.models.tokens import estimate
 from opsleuth.state.budget import Budget, Limits, Usage
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.conclusion import Conclusion
 from opsleuth.state.investigation import Alert, Hypothesis, Investigation, Notice, PlanStep, Window
 from opsleuth.state.outcome import Verdict
+from opsleuth.tools.builtin import BUILTIN
 
 START = Investigation(
     question="what is the matter with checkout",
@@ -206,3 +214,18 @@ def test_a_long_record_loses_items_before_words() -> None:
     assert f"0 {words}".strip() in text
     assert "items cut" in text
     assert len(text) < 6_100
+
+
+def test_the_first_request_with_every_tool_is_under_twelve_kilobytes() -> None:
+    """As it leaves: prompt, question and alert, 15 tools and the three to plan, judge and conclude with."""
+
+    async def ask(url: str) -> None:
+        settings = ModelSettings(model="scripted", base_url=url)
+        planner = ModelPlanner(Endpoint(settings, None), Ladder(settings))
+        await planner.decide(PlannerView(START, (), BUILTIN, ()))
+        await planner.aclose()
+
+    with ModelServer(looper) as server:
+        asyncio.run(ask(server.base_url))
+    assert len(server.requests[0]["tools"]) == 18
+    assert server.sizes[0] < 12_000
