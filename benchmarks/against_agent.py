@@ -190,7 +190,11 @@ def opsleuth_start(url: str, folder: Path) -> None:
     os.environ |= {name: str(folder) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
     from opsleuth.cli import main as command  # noqa: PLC0415
 
-    with open(os.devnull, "w") as unread, contextlib.redirect_stdout(unread), contextlib.suppress(SystemExit):
+    with (
+        Path(os.devnull).open("w") as unread,
+        contextlib.redirect_stdout(unread),
+        contextlib.suppress(SystemExit),
+    ):
         command(["-q", "demo"])
 
 

@@ -34,9 +34,7 @@ class Calculate(Arguments):
         tuple[Annotated[str, Field(max_length=300)], ...],
         Field(min_length=1, max_length=20, description="references: E3:points[0].value, E3:points[*].value"),
     ]
-    percentile: Annotated[
-        float | None, Field(ge=0, le=100, description="which one, 0 to 100")
-    ] = None
+    percentile: Annotated[float | None, Field(ge=0, le=100, description="which one, 0 to 100")] = None
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -34,7 +34,8 @@ class Saver(saving.Saver, SqliteSaver):
     def writing(self, thread: str) -> Iterator[None]:  # noqa: ARG002 - one process a run: see the lock
         """What ended nodes wrote and what is written inside, in one transaction."""
         ended, self._ended = self._ended, []
-        with plain_errors(self.place), self.cursor() as self._open:
+        with plain_errors(self.place), self.cursor() as cursor:
+            self._open = cursor
             try:
                 for writes in ended:
                     self.put_writes(*writes)
