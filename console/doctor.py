@@ -16,6 +16,8 @@ from opsleuth.console.sourcing import NO_SOURCE, look
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
+from opsleuth.tools.declared.reading import open_servers, servers_of
+from opsleuth.tools.mcp.settings import McpServer
 from opsleuth.tools.sources.config import Configured
 from opsleuth.tools.sources.live import Check, LiveSource, Surroundings
 from opsleuth.tools.sources.opening import open_one
@@ -42,13 +44,14 @@ class Examined:
 def doctor(options: Options) -> int:
     """`doctor`: 0 where everything works, 8 where something does not. Raises ConfigError for a file that cannot be read."""
     found = look(options)
-    if not found.sources:
+    servers = servers_of(str(options.policy) if options.policy else None)
+    if not found.sources and not servers:
         raise ConfigError(NO_SOURCE)
     if found.untrusted:
         raise ConfigError(
             f"{found.untrusted} is not trusted, so nothing was tried. Read it, then: opsleuth trust"
         )
-    examined = asyncio.run(examine(found))
+    examined = asyncio.run(examine(found, servers))
     if options.json:
         events.write_json(sys.stdout, _document(found, examined))
     else:
@@ -57,10 +60,25 @@ def doctor(options: Options) -> int:
     return ExitCode.CONFIG if failed else ExitCode.OK
 
 
-async def examine(found: Configured) -> Sequence[Examined]:
-    """Every source of the environment, all at the same time."""
+async def examine(found: Configured, servers: Sequence[McpServer] = ()) -> Sequence[Examined]:
+    """Every source of the environment and every server of tools, all at the same time."""
     surroundings = Surroundings(Vault(), SystemClock())
-    return await together(_examine(name, raw, surroundings) for name, raw in found.sources.items())
+    sources = [_examine(name, raw, surroundings) for name, raw in found.sources.items()]
+    return await together([*sources, *(_tried(server, surroundings.vault) for server in servers)])
+
+
+async def _tried(server: McpServer, vault: Vault) -> Examined:
+    """An MCP server: whether it starts, and what it offers besides what is allowed."""
+    began = monotonic()
+    tools = open_servers([server], vault)
+    assert tools is not None  # noqa: S101 - one server was given
+    try:
+        await tools.settle(DEADLINE)
+        return Examined(
+            server.name, "mcp", monotonic() - began, tools.checks(), tuple(_places(server.model_dump()))
+        )
+    finally:
+        await tools.aclose()
 
 
 async def _examine(name: str, raw: Mapping[str, Any], surroundings: Surroundings) -> Examined:

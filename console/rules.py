@@ -15,12 +15,19 @@ from opsleuth.state.calls import CallRequest, Gate
 from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import UsageError
 from opsleuth.tools.builtin import BUILTIN
-from opsleuth.tools.declared.reading import declared_tools, of_policy
+from opsleuth.tools.declared.reading import (
+    declared_servers,
+    declared_tools,
+    of_policy,
+    open_servers,
+    servers_of,
+)
 from opsleuth.tools.effects.offered import effect_tools
 from opsleuth.tools.effects.plane import ControlPlane
 from opsleuth.tools.policy_file import declared, load, policy_files, read
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.spec import InvalidArguments, ToolSpec
 
 MEANS = {
@@ -62,14 +69,13 @@ def check(options: Options, file: Path) -> int:
     if not file.exists():
         raise UsageError(f"there is no file {file}")
     given = read_file("file", file)
-    layer = read(given)
-    tools = declared_tools(declared([given]))
+    layer, tables = read(given), declared([given])
+    foreign = [server.tool_name(tool) for server in declared_servers(tables) for tool in server.tools]
+    tools = [*(tool.name for tool in declared_tools(tables)), *foreign]
     if options.json:
-        events.write_json(
-            sys.stdout, {"file": str(file), "rules": len(layer.rules), "tools": [t.name for t in tools]}
-        )
+        events.write_json(sys.stdout, {"file": str(file), "rules": len(layer.rules), "tools": tools})
     else:
-        names = f", and {', '.join(tool.name for tool in tools)}" if tools else ""
+        names = f", and {', '.join(tools)}" if tools else ""
         screen_of(options).line(f"{file}: {len(layer.rules)} rules{names}, all of them can be used")
     return 0
 
@@ -77,8 +83,10 @@ def check(options: Options, file: Path) -> int:
 def _every_tool(options: Options) -> tuple[ToolSpec, ...]:
     """All tools that there are, as if every source were there: rules are asked about, nothing is called."""
     reads = (replace(spec, capability=None) for spec in BUILTIN)
-    declared = of_policy(str(options.policy) if options.policy else None)
-    return (*reads, *effect_tools(ControlPlane("http://127.0.0.1:9")), *declared)
+    policy = str(options.policy) if options.policy else None
+    servers = open_servers(servers_of(policy), Vault())
+    foreign = servers.specs if servers else ()
+    return (*reads, *effect_tools(ControlPlane("http://127.0.0.1:9")), *of_policy(policy), *foreign)
 
 
 def _request(call: Sequence[str]) -> CallRequest:

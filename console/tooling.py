@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console import events
@@ -20,7 +20,7 @@ from opsleuth.state.errors import UsageError
 from opsleuth.state.outcome import ExitCode
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.builtin import BUILTIN
-from opsleuth.tools.declared.reading import of_policy
+from opsleuth.tools.declared.reading import of_policy, open_servers, servers_of
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
@@ -28,14 +28,21 @@ from opsleuth.tools.sources.opening import open_live
 from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.spec import CallResult, InvalidArguments, ToolContext, ToolSpec
 
+if TYPE_CHECKING:
+    from opsleuth.tools.mcp.tools import McpTools
+
+START_SECONDS = 15.0
+"""So long may a server of tools take before the one call that it was started for."""
+
 
 def tools(options: Options) -> int:
     """`tools`: every tool that is built in or declared, and which configured source is behind it; nothing is asked of any."""
     configured = look(options).sources
+    servers = open_servers(servers_of(_policy(options)), Vault())
     behind = Sources(open_live(configured, Vault())) if configured else Sources()
     rows = [
         (spec, [s.name for s in behind.serving(spec.capability)] if spec.capability else [])
-        for spec in (*BUILTIN, *of_policy(_policy(options)))
+        for spec in (*BUILTIN, *of_policy(_policy(options)), *(servers.specs if servers else ()))
     ]
     if options.json:
         events.write_json(sys.stdout, {"tools": [_tool(spec, names) for spec, names in rows]})
@@ -76,21 +83,36 @@ def test(
     """`tools test`: one read call. Raises UsageError for what is no such call; 7 where a source does not answer."""
     settings = _settings(options, case)
     opened = open_sources(settings) if settings.case or settings.sources else Opened(Sources())
-    toolbox = Toolbox((*BUILTIN, *of_policy(_policy(options))), opened.sources, read_only=True)
-    request = CallRequest(tool=name, arguments=_parsed(arguments))
-    try:
-        checked = toolbox.check(request)
-    except InvalidArguments as error:
-        raise UsageError(str(error)) from None
-    call = checked.call(request, call_id="test/t1c1", number=1)
-    redactor = Redactor()
-    opened.vault.listen(redactor.learn)
+    servers = open_servers(servers_of(_policy(options)), opened.vault)
+    named = [*BUILTIN, *of_policy(_policy(options)), *(servers.specs if servers else ())]
+    toolbox = Toolbox(named, opened.sources, read_only=True)
     clock = SystemClock()
-    executor = Executor(toolbox, clock, redactor, Breaker(clock))
-    assert call.risk is Risk.READ  # noqa: S101 - the toolbox holds nothing else
-    result = asyncio.run(executor.run(call, _context(settings, opened, clock, since, until)))
+    context = _context(settings, opened, clock, since, until)
+    request = CallRequest(tool=name, arguments=_parsed(arguments))
+    result = asyncio.run(_called(request, toolbox, context, opened.vault, servers))
     _show(options, result)
     return ExitCode.UNREACHABLE if result.status.is_error else ExitCode.OK
+
+
+async def _called(
+    request: CallRequest, toolbox: Toolbox, context: ToolContext, vault: Vault, servers: "McpTools | None"
+) -> CallResult:
+    """The result of one read call. Raises UsageError for what is no such call."""
+    redactor = Redactor()
+    vault.listen(redactor.learn)
+    executor = Executor(toolbox, context.clock, redactor, Breaker(context.clock))
+    try:
+        if servers is not None and any(spec.name == request.tool for spec in servers.specs):
+            servers.described = toolbox.describe
+            await servers.settle(START_SECONDS)
+        call = toolbox.check(request).call(request, call_id="test/t1c1", number=1)
+        assert call.risk is Risk.READ  # noqa: S101 - the toolbox holds nothing else
+        return await executor.run(call, context)
+    except InvalidArguments as error:
+        raise UsageError(str(error)) from None
+    finally:
+        if servers is not None:
+            await servers.aclose()
 
 
 def _policy(options: Options) -> str | None:

@@ -201,6 +201,8 @@ class Runner:
                 step=(snapshot.metadata or {}).get("step", 0),
             )
             try:
+                if deps.servers is not None:
+                    await deps.servers.settle()
                 self._announce(row, deps, resumed=bool(snapshot.values))
                 return await self._to_the_end(graph, given, config, row, deps)
             finally:

@@ -33,6 +33,7 @@ class _Way(NamedTuple):
     """How a decision is asked for in one mode, with the tools of one run."""
 
     mode: Mode
+    offered: tuple[str, ...]
     prompt: str
     tools: Sequence[dict[str, Any]]
     response_format: dict[str, Any] | None
@@ -124,7 +125,8 @@ class ModelPlanner:
         return self._window >= SMALLEST_WINDOW
 
     def _way_for(self, tools: Sequence[ToolSpec]) -> _Way:
-        if self._way is None or self._way.mode is not self._ladder.mode:
+        offered = tuple(spec.name for spec in tools)  # a tool may become known in the course of a run
+        if self._way is None or (self._way.mode, self._way.offered) != (self._ladder.mode, offered):
             self._way = self._prepared(self._ladder.mode, tools)
         return self._way
 
@@ -142,7 +144,10 @@ class ModelPlanner:
             fixed=estimate(json.dumps(tools, ensure_ascii=False)),
             native=native,
         )
-        return _Way(mode, "+".join(p.hash for p in texts), tools, _response_format(mode, specs), context)
+        offered = tuple(spec.name for spec in specs)
+        return _Way(
+            mode, offered, "+".join(p.hash for p in texts), tools, _response_format(mode, specs), context
+        )
 
 
 def spent_on(asked: Asked, reply: Reply, settings: ModelSettings) -> Spent:
@@ -189,7 +194,7 @@ def _arguments(spec: ToolSpec) -> dict[str, str]:
     form = parameters(spec)
     required = form.get("required", ())
     return {
-        name: f"{'|'.join(of.get('enum', [])) or of.get('type', 'any')}{' required' if name in required else ''}"
+        name: f"{'|'.join(map(str, of.get('enum', []))) or of.get('type', 'any')}{' required' if name in required else ''}"
         f"{': ' + of['description'] if of.get('description') else ''}"
         for name, of in form["properties"].items()
     }

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.errors import GraphDrained
 
@@ -19,6 +19,9 @@ from opsleuth.state.results import CallResult
 from opsleuth.tools.executor import Executor, Part
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.spec import ToolContext
+
+if TYPE_CHECKING:
+    from opsleuth.tools.mcp.tools import McpTools
 
 Redact = Callable[[Any], tuple[Any, int]]
 
@@ -55,6 +58,7 @@ class Deps:
     halted: Callable[[], str | None] = field(default=lambda: None)
     services: frozenset[str] = frozenset()
     warnings: Callable[[], Sequence[str]] = field(default=tuple)
+    servers: "McpTools | None" = None
     stopping: Stopping = field(default_factory=Stopping)
     reviewer: Reviewer | None = None
     reviewer_lost: bool = False
@@ -70,10 +74,12 @@ class Deps:
         return None if self.reviewer_lost or self.planner.name == OFFLINE else self.reviewer
 
     async def aclose(self) -> None:
-        """Close what the planner and the reviewer hold open."""
+        """Close what the planner, the reviewer and the servers of tools hold open."""
         for decider in (self.planner, self.reviewer):
             if close := getattr(decider, "aclose", None):
                 await close()
+        if self.servers is not None:
+            await self.servers.aclose()
 
     def enter(self, node: str, state: Investigation, checkpoint: str) -> None:
         """A node begins: what the one before has written is stored."""

@@ -22,10 +22,12 @@ def explain(spec: ToolSpec, error: ValidationError) -> str:
     said = [_problem(problem, names) for problem in problems[:_MOST]]
     if len(problems) > _MOST:
         said.append(f"and {len(problems) - _MOST} more")
-    return f"{spec.name}: {'; '.join(said)}. {accepted_form(spec)}"
+    return f"{spec.name}: {'; '.join(said)}. {accepted_form(spec)}".rstrip()
 
 
 def accepted_form(spec: ToolSpec) -> str:
+    if not spec.example:
+        return ""
     return f"Accepted form, for example: {json.dumps(spec.example, ensure_ascii=False)}"
 
 
@@ -76,6 +78,7 @@ _WORDINGS: dict[str, Callable[[str, ErrorDetails, list[str]], str]] = {
     "time": _custom,
     "zoneless": _custom,
     "order": _custom,
+    "foreign": _custom,
 }
 
 

@@ -1,7 +1,7 @@
 """The tools of one run: what is offered, and the check that a request must pass before it may run."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -63,20 +63,33 @@ class Toolbox:
         self.policy = policy or Policy()
         known = [spec for spec in specs if not (read_only and spec.risk is not Risk.READ)]
         _refuse_twins(known)
-        self._by_name: Mapping[str, ToolSpec] = {s.name: s for s in known if _served(s, sources)}
+        self._by_name: dict[str, ToolSpec] = {s.name: s for s in known if _served(s, sources)}
         self._unserved: Mapping[str, ToolSpec] = {s.name: s for s in known if not _served(s, sources)}
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(self._by_name.values())
+        return tuple(spec for spec in self._by_name.values() if spec.described)
+
+    def describe(self, spec: ToolSpec) -> None:
+        """Take what has become known of a tool that is here already; how much harm it can do is not learned so."""
+        if (known := self._by_name.get(spec.name)) is not None:
+            self._by_name[spec.name] = replace(spec, risk=known.risk)
 
     @property
     def not_available(self) -> tuple[str, ...]:
         lost: dict[str, list[str]] = {}
         for spec in self._unserved.values():
             lost.setdefault(spec.capability or "", []).append(spec.name)
+        unknown: dict[str, list[str]] = {}
+        for spec in self._by_name.values():
+            if not spec.described:
+                unknown.setdefault(f"{spec.origin}: {spec.purpose}", []).append(spec.name)
         return tuple(
-            f"{capability}: no source ({', '.join(names)} not offered)" for capability, names in lost.items()
+            f"{what} ({', '.join(names)} not offered)"
+            for what, names in (
+                *((f"{kind}: no source", names) for kind, names in lost.items()),
+                *unknown.items(),
+            )
         )
 
     def spec(self, name: str) -> ToolSpec:

@@ -12,9 +12,8 @@ _RANGE = frozenset({"minimum", "maximum", "minItems", "maxItems"})
 
 def description(spec: ToolSpec) -> str:
     """Purpose, limits and an example in a few words."""
-    return (
-        f"{spec.purpose} Not for: {spec.not_for} Example: {json.dumps(spec.example, separators=(',', ':'))}"
-    )
+    example = f" Example: {json.dumps(spec.example, separators=(',', ':'))}" if spec.example else ""
+    return f"{spec.purpose} Not for: {spec.not_for}{example}"
 
 
 def parameters(spec: ToolSpec) -> dict[str, Any]:

@@ -133,6 +133,9 @@ class ToolResult:
     spark: tuple[float, ...] = ()
 
 
+CARRIED = frozenset({"why", "tests", "repeat_of"})
+"""What every call carries besides its tool's arguments: no argument may have such a name."""
+
 Run = Callable[[Any, ToolContext], Awaitable[ToolResult]]
 
 
@@ -148,6 +151,7 @@ class ToolSpec:
       `not_recorded` if nobody can tell.
     - `probe`: did the try with this key happen? `ok`, `none_matched`, or `not_recorded` if nobody can tell.
     - `takes_key`: its target applies two tries with one key once. Only then a lost one may be sent again.
+    - `described`: False while nobody knows yet what it takes: it can be run, but is not offered.
     - `undo`: how to take it back, for the person who decides. `environment` is for policy rules, as is
       `runs_commands`: its arguments become part of a command.
     """
@@ -172,3 +176,4 @@ class ToolSpec:
     environment: str = ""
     runs_commands: bool = False
     origin: str = "built in"
+    described: bool = True

@@ -96,6 +96,10 @@ class Acting:
             policy=lambda _: policy or Policy(),
         )
 
+    def replaced(self, **parts: Any) -> Parts:
+        """The parts with some of them replaced."""
+        return replace(self.parts, **parts)
+
     @property
     def runner(self) -> Runner:
         return Runner(self.store, self.events.append, self.clock, self.parts, asker=self.asker)

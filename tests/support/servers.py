@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -25,7 +26,9 @@ _READY_SECONDS = 30.0
 
 def need(*programs: str) -> Sequence[str]:
     """The paths of these programs. Skips the test where one is missing; in CI the test fails."""
-    found = [shutil.which(program) or _in_postgres(program) for program in programs]
+    found = [
+        shutil.which(program) or _beside_python(program) or _in_postgres(program) for program in programs
+    ]
     if missing := [name for name, path in zip(programs, found, strict=True) if path is None]:
         lacking(f"{', '.join(missing)} not installed: .ci/servers installs what the tests need")
     return [path for path in found if path]
@@ -35,6 +38,11 @@ def lacking(why: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(why)
     pytest.skip(why)
+
+
+def _beside_python(program: str) -> str | None:
+    found = Path(sys.executable).with_name(program)
+    return str(found) if found.exists() else None
 
 
 def _in_postgres(program: str) -> str | None:
@@ -120,11 +128,11 @@ def prometheus(folder: Path, openmetrics: str, *, web_config: str | None = None)
     if web_config is not None:
         (folder / "web.yml").write_text(web_config)
         argv.append("--web.config.file=web.yml")
-    with running(argv, folder, _listens(port) if web_config else answers(f"http://127.0.0.1:{port}/-/ready")):
+    with running(argv, folder, listens(port) if web_config else answers(f"http://127.0.0.1:{port}/-/ready")):
         yield f"http://127.0.0.1:{port}"
 
 
-def _listens(port: int) -> Callable[[], bool]:
+def listens(port: int) -> Callable[[], bool]:
     def ready() -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0

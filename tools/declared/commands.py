@@ -55,7 +55,7 @@ class Command(Declaration):
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
-        self.refuse_unknown([*self.argv, *self.check, *self.probe, self.target or ""])
+        self.check_names([*self.argv, *self.check, *self.probe, self.target or ""])
         if not self.argv or holes(self.argv[:1]):
             raise ValueError("argv begins with the program itself, not with a parameter")
         if self.risk is Risk.READ and (self.check or self.probe or self.refused):

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, field_validator
 from opsleuth.state.base import Frozen, Name, Sentence
 from opsleuth.state.calls import Risk
 from opsleuth.tools.declared.parameters import Parameter, argument_model, example, filled, holes
-from opsleuth.tools.spec import Arguments, Run, ToolSpec
+from opsleuth.tools.spec import CARRIED, Arguments, Run, ToolSpec
 
 
 class Declaration(Frozen):
@@ -37,8 +37,10 @@ class Declaration(Frozen):
             return given
         return {key: {"pattern": of} if isinstance(of, str) else of for key, of in given.items()}
 
-    def refuse_unknown(self, parts: Sequence[str]) -> None:
-        """Raises ValueError for a hole that no parameter fills."""
+    def check_names(self, parts: Sequence[str]) -> None:
+        """Raises ValueError for a hole that no parameter fills, and for a parameter with a name of ours."""
+        if taken := sorted(CARRIED & self.parameters.keys()):
+            raise ValueError(f"every call carries {', '.join(taken)}: rename this parameter")
         if unknown := sorted(holes(parts) - self.parameters.keys() - {"key"}):
             raise ValueError(f"no parameter {', '.join(unknown)}")
 

@@ -1,18 +1,23 @@
 """Declarations out of the operator's files, as tools. Nothing of a declaration is guessed: a mistake stops the start."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
+from opsleuth.state.base import Frozen
 from opsleuth.state.configfile import problems
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.declared.commands import Command, command_tool
-from opsleuth.tools.declared.declaration import Declaration
+from opsleuth.tools.mcp.settings import McpServer
 from opsleuth.tools.policy_file import declared, policy_files
+from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.spec import ToolSpec
 
-D = TypeVar("D", bound=Declaration)
+if TYPE_CHECKING:
+    from opsleuth.tools.mcp.tools import McpTools
+
+D = TypeVar("D", bound=Frozen)
 
 Tables = Mapping[str, Mapping[str, Any]]
 """What the files declare: kind to name to the table as it is written there."""
@@ -21,15 +26,41 @@ Tables = Mapping[str, Mapping[str, Any]]
 def declared_tools(tables: Tables) -> list[ToolSpec]:
     """A tool for each declaration. Raises ConfigError for one that cannot be used, and for two of one name."""
     tools = list(_tools(tables))
-    names = [tool.name for tool in tools]
+    _refuse_twins([tool.name for tool in tools])
+    return tools
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"two declarations make one tool {', '.join(twice)}: rename one of them")
-    return tools
 
 
 def of_policy(policy: str | None) -> list[ToolSpec]:
     """The tools that this machine's files of rules declare, and the file that was named. Raises ConfigError."""
     return declared_tools(declared(policy_files(policy)))
+
+
+def servers_of(policy: str | None) -> list[McpServer]:
+    """The MCP servers that the same files name. Raises ConfigError."""
+    return declared_servers(declared(policy_files(policy)))
+
+
+def declared_servers(tables: Tables) -> list[McpServer]:
+    """The MCP servers. Raises ConfigError for one that cannot be used, and for two tools of one name."""
+    servers = [_read("mcp", McpServer, name, row) for name, row in tables.get("mcp", {}).items()]
+    _refuse_twins([server.tool_name(tool) for server in servers for tool in server.tools])
+    return servers
+
+
+def open_servers(servers: Sequence[McpServer], vault: Vault) -> "McpTools | None":
+    """The servers as tools, nothing of which is started yet; None without any. Raises ConfigError without the extra."""
+    if not servers:
+        return None
+    try:
+        from opsleuth.tools.mcp.tools import McpTools  # noqa: PLC0415 - an extra that takes a second to load
+    except ImportError as error:
+        raise ConfigError(f"MCP servers need pip install 'opsleuth[mcp]' ({error.name} is missing)") from None
+    return McpTools(servers, vault)
 
 
 def _tools(tables: Tables) -> Iterator[ToolSpec]:
