@@ -169,7 +169,7 @@ async def test_a_server_that_hangs_at_the_start_is_not_waited_for(tmp_path: Path
     talk = Talk(tools, vault)
     try:
         await tools.settle(0.0)
-        assert talk.box.specs == ()
+        assert not talk.box.specs
         assert "mcp_stuck_stock" in talk.box.not_available[0]
         assert (await talk("stock", item="mug")).status is ResultStatus.OK
         assert [tool.origin for tool in talk.box.specs] == ["MCP server shop"] * (len(READS) - 1)
