@@ -130,6 +130,11 @@ class Events:
             ) from error
         return [_event(row, data) for row, data in zip(rows, documents, strict=True)]
 
+    def last(self, run: str) -> int:
+        """The number of the run's last event, 0 where there is none."""
+        head = self._db.row("SELECT seq FROM event_heads WHERE run = ?", (run,))
+        return int(head["seq"]) if head else 0
+
     def verify(self, run: str) -> Verification:
         """Recompute the chain. Finds a changed, removed, inserted or cut-off line."""
         before, count = _FIRST, 0

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opsleuth.checkpoints.gates import Gates
     from opsleuth.checkpoints.history import History
     from opsleuth.checkpoints.intake import Intake
+    from opsleuth.checkpoints.jobs import Jobs
     from opsleuth.checkpoints.notices import Notices
     from opsleuth.checkpoints.observations import Observations
     from opsleuth.checkpoints.results import Results
@@ -113,6 +114,12 @@ class Store:
         from opsleuth.checkpoints.intake import Intake
 
         return Intake(self._backing)
+
+    @cached_property
+    def jobs(self) -> "Jobs":
+        from opsleuth.checkpoints.jobs import Jobs
+
+        return Jobs(self._backing)
 
     @cached_property
     def alerts(self) -> "Alerts":

@@ -298,12 +298,9 @@ def _put_report(
 
 def _page(store: Store, run: str, document: Mapping[str, Any], options: Options) -> str:
     """The report as one HTML file, with the stored bodies behind it."""
-    from opsleuth.console.html.page import Material, page
+    from opsleuth.console.html.page import page, stored
 
-    rows = store.evidence.list(run)
-    records = {row.id: store.evidence.record(run, row.id) for row in rows}
-    material = Material(document, rows, records, store.approvals.list(run))
-    return page(material, Display(options.tz or UTC))
+    return page(stored(store, run, document), Display(options.tz or UTC))
 
 
 def write_report(

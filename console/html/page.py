@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.evidence import EvidenceRow
+from opsleuth.checkpoints.store import Store
 from opsleuth.console import findings
 from opsleuth.console.html import sections
 from opsleuth.console.html.charts import chart, course
@@ -33,11 +34,18 @@ class Material(NamedTuple):
     approvals: Sequence[Approval] = ()
 
 
+def stored(store: Store, run: str, document: Mapping[str, Any]) -> Material:
+    """What the page of a run is made of, with the stored bodies behind it."""
+    rows = store.evidence.list(run)
+    records = {row.id: store.evidence.record(run, row.id) for row in rows}
+    return Material(document, rows, records, store.approvals.list(run))
+
+
 def page(material: Material, times: Display) -> str:
     """The report as one HTML document."""
     document = material.document
     title = findings.title(document)
-    parts = [part for part in _parts(material, times) if part]
+    parts = sections_of(material, times)
     body = el(
         "body",
         el("a", "To the conclusion", href="#conclusion", class_="skip"),
@@ -58,9 +66,14 @@ def page(material: Material, times: Display) -> str:
     return f"<!DOCTYPE html>\n{el('html', head, body, lang=language)}\n"
 
 
+def sections_of(material: Material, times: Display) -> list[Html]:
+    """The sections that have something to say; of a run that goes on, without a conclusion."""
+    return [part for part in _parts(material, times) if part]
+
+
 def _parts(material: Material, times: Display) -> Iterable[Html | None]:
     document, records = material.document, material.records
-    yield sections.conclusion(document)
+    yield sections.conclusion(document) if "verdict" in document else None
     yield sections.timeline(document, times)
     yield sections.section(
         "metrics", "Metrics", _charts(material, times), sections.moved(list(records.items()), times)

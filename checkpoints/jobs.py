@@ -1,0 +1,49 @@
+"""The queue of runs, as whoever puts a run in it sees it: one more table of the same PostgreSQL database.
+
+The queue itself is procrastinate's, and its workers take the jobs out. A job is put in with the run that it is of, in
+one transaction: neither can be there without the other.
+"""
+
+import json
+
+from opsleuth.checkpoints.backing import Backing
+from opsleuth.checkpoints.intake import Taken
+
+QUEUE = "runs"
+TASK = "opsleuth.investigate"
+MOST_WAITING = 999
+"""More waiting jobs of one team than this put its next one no further back."""
+
+# The table and not its function: that one raises where a job of the run waits already, which would end the
+# transaction that this is a part of. Priority: the severity; within it, the more of a team wait, the later its next.
+_PUT = """
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args)
+SELECT :queue, :task, :severity * 1000 - least(:most, count(*)), :run, :run, CAST(:args AS jsonb)
+FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = :queue AND args ->> 'team' = :team
+ON CONFLICT DO NOTHING
+"""
+_COUNT = "SELECT status, count(*) AS total FROM procrastinate_jobs WHERE queue_name = ? GROUP BY status"
+
+
+class Jobs:
+    """The table of jobs."""
+
+    def __init__(self, backing: Backing) -> None:
+        self._db = backing.db
+
+    def put(self, taken: Taken) -> None:
+        """Put a run in line; one that waits already stays where it is."""
+        values = {
+            "queue": QUEUE,
+            "task": TASK,
+            "severity": taken.severity,
+            "most": MOST_WAITING,
+            "run": taken.run,
+            "team": taken.team,
+            "args": json.dumps({"run": taken.run, "team": taken.team}),
+        }
+        self._db.change(_PUT, values)
+
+    def counts(self) -> dict[str, int]:
+        """Jobs by their state: todo, doing, and those that ended and were not removed yet."""
+        return {str(row["status"]): int(row["total"]) for row in self._db.rows(_COUNT, (QUEUE,))}

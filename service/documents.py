@@ -1,0 +1,188 @@
+"""What travels over the API, as typed documents: they are its OpenAPI description too."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from opsleuth.state.outcome import Status, StopReason, Verdict
+
+Line = Annotated[
+    str, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f\ud800-\udfff]+$")
+]
+Words = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F-]{16,80}$")]
+
+
+class Given(BaseModel):
+    """A request: what nobody knows is refused."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class LimitsAsked(Given):
+    """Totals that the run may use; what is left out has its default."""
+
+    turns: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    tokens: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
+    cost: Annotated[Decimal, Field(gt=0, lt=10**6)] | None = None
+
+
+class TaskAsked(Given):
+    """An investigation: a question, an alert in the form of any system that is known, or both."""
+
+    question: Words | None = None
+    alert: dict[str, Any] | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    name: Line | None = None
+    read_only: bool = False
+    limits: LimitsAsked = LimitsAsked()
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.question is None and not self.alert:
+            raise ValueError("nothing was asked: give a question or an alert")
+        return self
+
+
+class Accepted(BaseModel):
+    """The run that a request led to. `joined`: there was one already, by the idempotency key or by the alert."""
+
+    task_id: str
+    status: Status
+    joined: bool = False
+
+
+class Task(BaseModel):
+    """How a run stands."""
+
+    task_id: str
+    status: Status
+    stop_reason: StopReason | None
+    verdict: Verdict | None
+    question: str
+    name: str | None
+    turn: int
+    node: str | None
+    created: datetime
+    updated: datetime
+    tokens: int
+    cost: Decimal
+    resumable: bool
+
+
+class Hypothesis(BaseModel):
+    """A possible cause, and the evidence for and against it."""
+
+    id: str
+    text: str
+    status: str
+    supporting: list[str] = []
+    contradicting: list[str] = []
+
+
+class Piece(BaseModel):
+    """A piece of evidence in a line."""
+
+    id: str
+    tool: str
+    source: str
+    headline: str
+    status: str
+
+
+class Findings(BaseModel):
+    """What is known so far; `answer` once the run has one."""
+
+    answer: str | None = None
+    hypotheses: list[Hypothesis] = []
+    evidence: list[Piece] = []
+
+
+class TaskDetail(Task):
+    """A run with what it has found so far. `alerts` counts those that belong to it, `last_event` numbers its events."""
+
+    alerts: int
+    pending: list[str]
+    last_event: int
+    findings: Findings
+
+
+class Tasks(BaseModel):
+    """Runs, newest first."""
+
+    tasks: list[Task]
+
+
+class Approval(BaseModel):
+    """A question to a person. What is approved is exactly what `digest` covers."""
+
+    task_id: str
+    id: str
+    about: Literal["call", "effect", "question"]
+    status: str
+    digest: str
+    tool: str | None
+    target: str | None
+    risk: str | None
+    arguments: dict[str, Any]
+    why: str
+    requested: str
+    answered: str | None
+    expires: str | None
+    answered_by: str | None
+    via: str | None
+    reason: str
+
+
+class Approvals(BaseModel):
+    """Questions to people, oldest first."""
+
+    approvals: list[Approval]
+
+
+class Yes(Given):
+    """An approval: names what was seen. `confirm_target` as well where nothing can be undone."""
+
+    digest: Digest
+    confirm_target: Line | None = None
+
+
+class No(Given):
+    """A denial; the planner is told the reason."""
+
+    digest: Digest
+    reason: Words
+
+
+class Resolution(Given):
+    """A person's word on an effect whose outcome nobody saw."""
+
+    digest: Digest
+    outcome: Literal["happened", "absent"]
+    reason: Words
+
+
+class Reason(Given):
+    """Why a run is ended."""
+
+    reason: Annotated[str, StringConstraints(max_length=1_000)] = ""
+
+
+class Problem(BaseModel):
+    """What went wrong, in words, and what to do about it."""
+
+    error: str
+    message: str
+
+
+class Received(BaseModel):
+    """What became of the alerts of a message: the runs they belong to, how many are new, how many are over."""
+
+    tasks: list[str]
+    started: int
+    joined: int
+    over: int

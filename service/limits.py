@@ -1,0 +1,54 @@
+"""What one caller may ask for: so much at once and so often, and no body larger than what is useful."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_CALLERS = 10_000
+"""Callers that are remembered; the one that was not heard of for longest is forgotten first."""
+
+
+class Pace:
+    """At most `per_minute` calls of one caller, a sixth of them at once."""
+
+    def __init__(self, per_minute: float, monotonic: Callable[[], float]) -> None:
+        self._step, self._monotonic = 60 / per_minute, monotonic
+        self._burst = 10.0
+        self._free: OrderedDict[str, float] = OrderedDict()
+
+    def wait(self, caller: str) -> float:
+        """Seconds until this caller may ask again; 0 counts as a call."""
+        now = self._monotonic()
+        free = max(self._free.get(caller, 0.0), now - self._burst)
+        if free > now:
+            return free - now
+        self._free[caller] = free + self._step
+        self._free.move_to_end(caller)
+        if len(self._free) > MOST_CALLERS:
+            self._free.popitem(last=False)
+        return 0.0
+
+
+class BodyLimit:
+    """Ends a request as soon as its body grows over the limit, whatever its headers say."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app, self._most = app, most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._most:
+                raise HTTPException(413, f"a request may have {self._most} bytes: send less")
+            return message
+
+        await self._app(scope, counted, send)

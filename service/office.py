@@ -1,0 +1,116 @@
+"""What every address of the API needs: the stores, the desk, the settings, and who asks."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from opsleuth.checkpoints.errors import NotFound
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.store import Store
+from opsleuth.checkpoints.tokens import Role, Token
+from opsleuth.service.intake import Desk
+from opsleuth.service.limits import Pace
+from opsleuth.service.metrics import Traffic
+from opsleuth.service.settings import Service
+from opsleuth.service.stores import Stores
+from opsleuth.state.clock import Clock
+
+MOST_STREAMS = 20
+"""Event streams that one token may have open."""
+NO_TASK = "there is no such task"
+"""The one answer for a run that does not exist and for another team's: neither can be told from the other."""
+
+
+class Refused(Exception):
+    """The request cannot be served: an HTTP status, a word for programs, a sentence for people."""
+
+    def __init__(
+        self, status: int, error: str, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.error, self.message, self.headers = status, error, message, dict(headers or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """One process of the API."""
+
+    stores: Stores
+    desk: Desk
+    service: Service
+    clock: Clock
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """The secret of each sender that signs, by its name."""
+    monotonic: Callable[[], float] = time.monotonic
+    traffic: Traffic = field(default_factory=Traffic)
+    streams: dict[str, int] = field(default_factory=dict)
+    pace: Pace = field(init=False)
+    strangers: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pace", Pace(self.service.requests_per_minute, self.monotonic))
+        object.__setattr__(self, "strangers", Pace(60, self.monotonic))
+
+
+def office(request: Request) -> Office:
+    found: Office = request.app.state.office
+    return found
+
+
+Here = Annotated[Office, Depends(office)]
+_bearer = HTTPBearer(auto_error=False, description="A token: `opsleuth token create`.")
+
+
+async def caller(
+    here: Here,
+    request: Request,
+    given: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+) -> Token:
+    """Who asks, by the token. Refuses 401 without a valid one, 429 for who asks too often."""
+    host = request.client.host if request.client else ""
+    token = await here.stores(lambda store: store.tokens.check(given.credentials)) if given else None
+    if token is None:
+        _paced(here.strangers, host)
+        raise Refused(
+            401,
+            "unauthorized",
+            "a valid token is needed: Authorization: Bearer opsleuth_…",
+            {"WWW-Authenticate": "Bearer"},
+        )
+    _paced(here.pace, token.id)
+    return token
+
+
+def _paced(pace: Pace, who: str) -> None:
+    if (wait := pace.wait(who)) > 0:
+        seconds = str(int(wait) + 1)
+        raise Refused(
+            429, "too_many_requests", f"too many requests: wait {seconds} s", {"Retry-After": seconds}
+        )
+
+
+def _with(role: Role) -> Any:  # noqa: ANN401 - FastAPI's own marker
+    def check(token: Annotated[Token, Depends(caller)]) -> Token:
+        if role not in token.roles:
+            has = ", ".join(sorted(token.roles))
+            raise Refused(403, "forbidden", f"this needs a token with the role {role}; this one has {has}")
+        return token
+
+    return Depends(check)
+
+
+Viewer = Annotated[Token, _with("view")]
+Starter = Annotated[Token, _with("run")]
+Approver = Annotated[Token, _with("approve")]
+
+
+def of_team(store: Store, run: str, token: Token) -> RunRow:
+    """The run with exactly this id, if it is this team's. Raises NotFound, the same for every other."""
+    row = store.runs.get(run)
+    if row is None or row.project != token.team:
+        raise NotFound(NO_TASK)
+    return row

@@ -1,0 +1,117 @@
+"""What people are asked, and their answers. Whoever answers is named in the row by the name of the token."""
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query
+
+from opsleuth.checkpoints import approvals as rows
+from opsleuth.checkpoints.store import Store
+from opsleuth.checkpoints.tokens import Token
+from opsleuth.graph import deciding
+from opsleuth.graph.deciding import Person
+from opsleuth.service.documents import Approval, Approvals, No, Resolution, Yes
+from opsleuth.service.office import Approver, Here, Office, Viewer, of_team
+from opsleuth.service.routes.tasks import REFUSALS, TaskId, go_on
+
+router = APIRouter(prefix="/api", tags=["approvals"])
+ApprovalId = Annotated[str, Path(pattern=r"^[AQ][1-9][0-9]{0,5}$", description="A1, A2, … of the run.")]
+
+
+@router.get("/approvals", responses=REFUSALS)
+async def waiting(here: Here, token: Viewer, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> Approvals:
+    """What waits for a person in the team's runs, oldest first."""
+
+    def work(store: Store) -> Approvals:
+        ours = {row.id for row in store.runs.list(project=token.team, limit=10_000)}
+        found = [asked for asked in store.approvals.list(status="pending") if asked.run in ours]
+        return Approvals(approvals=[_document(asked) for asked in found[:limit]])
+
+    return await here.stores(work)
+
+
+@router.get("/tasks/{task_id}/approvals", responses=REFUSALS)
+async def of_task(task_id: TaskId, here: Here, token: Viewer) -> Approvals:
+    """All that was asked in a run, with the answers."""
+
+    def work(store: Store) -> Approvals:
+        row = of_team(store, task_id, token)
+        return Approvals(approvals=[_document(asked) for asked in store.approvals.list(row.id)])
+
+    return await here.stores(work)
+
+
+@router.post("/tasks/{task_id}/approvals/{approval_id}/approve", responses=REFUSALS)
+async def approve(
+    task_id: TaskId, approval_id: ApprovalId, given: Yes, here: Here, token: Approver
+) -> Approval:
+    """Let exactly the call with this digest run. Refuses 409 for another digest, and for one that was answered."""
+
+    def answer(store: Store, person: Person) -> rows.Approval:
+        return deciding.approve(
+            store, task_id, approval_id, given.digest, person, confirm=given.confirm_target
+        )
+
+    return await _answered(here, task_id, token, answer)
+
+
+@router.post("/tasks/{task_id}/approvals/{approval_id}/deny", responses=REFUSALS)
+async def deny(task_id: TaskId, approval_id: ApprovalId, given: No, here: Here, token: Approver) -> Approval:
+    """Refuse a call; the run goes on without it and is told the reason."""
+
+    def answer(store: Store, person: Person) -> rows.Approval:
+        store.approvals.asked(task_id, approval_id, given.digest)
+        return deciding.deny(store, task_id, approval_id, given.reason, person)
+
+    return await _answered(here, task_id, token, answer)
+
+
+@router.post("/tasks/{task_id}/approvals/{approval_id}/resolve", responses=REFUSALS)
+async def resolve(
+    task_id: TaskId, approval_id: ApprovalId, given: Resolution, here: Here, token: Approver
+) -> Approval:
+    """Say what became of an effect whose outcome nobody saw."""
+
+    def answer(store: Store, person: Person) -> rows.Approval:
+        store.approvals.asked(task_id, approval_id, given.digest)
+        return deciding.resolve(store, task_id, approval_id, given.outcome, given.reason, person)
+
+    return await _answered(here, task_id, token, answer)
+
+
+async def _answered(
+    here: Office, task_id: str, token: Token, answer: Callable[[Store, Person], rows.Approval]
+) -> Approval:
+    """The answer and the run's place in the queue, in one transaction."""
+
+    def work(store: Store) -> Approval:
+        row = of_team(store, task_id, token)
+        with store.transaction():
+            answered = answer(store, Person(token.name, "api"))
+            go_on(here.desk, store, row)
+        return _document(answered)
+
+    return await here.stores(work)
+
+
+def _document(asked: rows.Approval) -> Approval:
+    shown = asked.document
+    about: Literal["call", "effect", "question"] = asked.about
+    return Approval(
+        task_id=asked.run,
+        id=asked.id,
+        about=about,
+        status=asked.status,
+        digest=asked.digest,
+        tool=shown.get("tool"),
+        target=shown.get("target"),
+        risk=shown.get("risk"),
+        arguments=dict(shown.get("arguments") or {}),
+        why="; ".join(str(shown[name]) for name in ("purpose", "gate_reason") if shown.get(name)),
+        requested=asked.requested,
+        answered=asked.answered,
+        expires=asked.expires,
+        answered_by=asked.answered_by,
+        via=asked.via,
+        reason=asked.reason,
+    )

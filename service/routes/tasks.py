@@ -1,0 +1,116 @@
+"""Runs: start one, look at one, list them, end one."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query
+
+from opsleuth.checkpoints.errors import Conflict
+from opsleuth.checkpoints.intake import Taken
+from opsleuth.checkpoints.processes import standing
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.store import Store
+from opsleuth.service.documents import Accepted, Problem, Reason, Task, TaskAsked, TaskDetail, Tasks
+from opsleuth.service.findings import findings
+from opsleuth.service.intake import Desk, Sender
+from opsleuth.service.office import Here, Starter, Viewer, of_team
+from opsleuth.service.severity import MOST
+from opsleuth.state.outcome import FINISHED, Status
+
+router = APIRouter(prefix="/api/tasks", tags=["tasks"])
+TaskId = Annotated[
+    str, Path(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9-]+$", description="The run's id.")
+]
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)
+}
+
+
+@router.post("", status_code=202, responses=REFUSALS)
+async def start(
+    asked: TaskAsked,
+    here: Here,
+    token: Starter,
+    key: Annotated[
+        str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
+    ] = None,
+) -> Accepted:
+    """Accept an investigation and answer at once. The same key, or the same alert within half an hour, joins its run."""
+    sender = Sender(token.name, token.team, key)
+
+    def work(store: Store) -> Accepted:
+        run, joined = here.desk.take(store, asked, sender)
+        row = store.runs.get(run)
+        return Accepted(task_id=run, status=standing(row) if row else Status.QUEUED, joined=joined)
+
+    return await here.stores(work)
+
+
+@router.get("", responses=REFUSALS)
+async def list_tasks(
+    here: Here,
+    token: Viewer,
+    status: Status | None = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> Tasks:
+    """The team's runs, newest first."""
+    rows = await here.stores(lambda store: store.runs.list(status=status, limit=limit, project=token.team))
+    return Tasks(tasks=[_task(row) for row in rows])
+
+
+@router.get("/{task_id}", responses=REFUSALS)
+async def show(task_id: TaskId, here: Here, token: Viewer) -> TaskDetail:
+    """How a run stands, and what it has found so far."""
+
+    def work(store: Store) -> TaskDetail:
+        row = of_team(store, task_id, token)
+        return TaskDetail(
+            **_task(row).model_dump(),
+            alerts=store.alerts.count(row.id),
+            pending=[asked.id for asked in store.approvals.list(row.id, "pending")],
+            last_event=store.events.last(row.id),
+            findings=findings(store, row.id),
+        )
+
+    return await here.stores(work)
+
+
+@router.post("/{task_id}/cancel", status_code=202, responses=REFUSALS)
+async def cancel(task_id: TaskId, asked: Reason, here: Here, token: Starter) -> Accepted:
+    """End a run politely: what was found so far becomes its report. Refuses 409 for one that is over."""
+
+    def work(store: Store) -> Accepted:
+        row = of_team(store, task_id, token)
+        if row.status in FINISHED:
+            raise Conflict(f"{row.id} is over: {row.status}")
+        with store.transaction():
+            store.control.set(row.id, "cancel", asked.reason)
+            go_on(here.desk, store, row)
+        return Accepted(task_id=row.id, status=standing(row), joined=True)
+
+    return await here.stores(work)
+
+
+def go_on(desk: Desk, store: Store, row: RunRow) -> None:
+    """Put a run in line again, before others: a person waits for what comes of it."""
+    known = store.intake.get(row.id)
+    if known is None:
+        known = Taken(run=row.id, team=row.project, severity=MOST, sender="", request=None, digest="")
+    desk.enqueue(store, known)
+
+
+def _task(row: RunRow) -> Task:
+    return Task(
+        task_id=row.id,
+        status=standing(row),
+        stop_reason=row.stop_reason,
+        verdict=row.verdict,
+        question=row.question,
+        name=row.name,
+        turn=row.turn,
+        node=row.node,
+        created=row.created,
+        updated=row.updated,
+        tokens=row.tokens,
+        cost=row.cost,
+        resumable=row.resumable,
+    )

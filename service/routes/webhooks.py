@@ -1,0 +1,90 @@
+"""Alerts from systems that send them by themselves, in their own form; signed, or with a token."""
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from opsleuth.checkpoints.store import Store
+from opsleuth.graph.alerts import received
+from opsleuth.service.documents import Received
+from opsleuth.service.intake import Sender
+from opsleuth.service.office import Here, Office, Refused, caller
+from opsleuth.service.routes.tasks import REFUSALS
+from opsleuth.service.signatures import is_signed
+
+router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
+_bearer = HTTPBearer(auto_error=False, description="A token with the role run, unless the message is signed.")
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "What Alertmanager, Grafana, Prometheus, PagerDuty, Opsgenie or CloudWatch sends.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+}
+
+
+@router.post("/{sender}", status_code=202, responses=REFUSALS, openapi_extra=_BODY)
+async def receive(
+    sender: Annotated[
+        str,
+        Path(
+            pattern=r"^[A-Za-z0-9_-]{1,100}$",
+            description="Its name in the configuration, or any with a token.",
+        ),
+    ],
+    request: Request,
+    here: Here,
+    given: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+) -> Received:
+    """Take each alert of a message in: it starts a run or joins one. Refuses 401 without signature or token."""
+    body = await request.body()
+    who = await _sender(sender, request, here, given, body)
+    alerts = received(_document(body))
+    if not alerts:
+        raise Refused(
+            422,
+            "unknown_form",
+            "this is no message of a system that is known: Alertmanager, Grafana, Prometheus, PagerDuty, Opsgenie, CloudWatch",
+        )
+
+    def work(store: Store) -> Received:
+        placed = here.desk.receive(store, alerts, who)
+        return Received(
+            tasks=list(dict.fromkeys(one.run for one in placed)),
+            started=sum(not one.joined for one in placed),
+            joined=sum(one.joined for one in placed),
+            over=sum(alert.over is not None for alert in alerts),
+        )
+
+    return await here.stores(work)
+
+
+async def _sender(
+    name: str, request: Request, here: Office, given: HTTPAuthorizationCredentials | None, body: bytes
+) -> Sender:
+    """Whose message it is: by its signature where the sender is configured with a secret, else by its token."""
+    known = here.service.senders.get(name)
+    if known is None or given is not None:
+        token = await caller(here, request, given)
+        if "run" not in token.roles:
+            raise Refused(403, "forbidden", "this needs a token with the role run")
+        return Sender(token.name, token.team)
+    if not is_signed(
+        known.kind, here.secrets[name], dict(request.headers), body, here.clock.now().timestamp()
+    ):
+        raise Refused(
+            401, "unauthorized", "the message is not signed, or not with the right secret, or too old"
+        )
+    return Sender(name, known.team)
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(422, "invalid", "the body is no JSON") from None
+    if not isinstance(document, dict):
+        raise Refused(422, "invalid", "the body is no JSON object")
+    return document
