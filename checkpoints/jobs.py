@@ -11,6 +11,7 @@ from opsleuth.checkpoints.intake import Taken
 
 QUEUE = "runs"
 TASK = "opsleuth.investigate"
+TABLE = "procrastinate_jobs"
 MOST_WAITING = 999
 """More waiting jobs of one team than this put its next one no further back."""
 
@@ -45,5 +46,7 @@ class Jobs:
         self._db.change(_PUT, values)
 
     def counts(self) -> dict[str, int]:
-        """Jobs by their state: todo, doing, and those that ended and were not removed yet."""
+        """Jobs by their state: todo, doing, and those that ended and were not removed yet. Empty without a queue."""
+        if TABLE not in self._db.tables():
+            return {}
         return {str(row["status"]): int(row["total"]) for row in self._db.rows(_COUNT, (QUEUE,))}

@@ -1,9 +1,13 @@
-"""Which model a run is given, and whether its traffic is recorded, from the options of one invocation."""
+"""What a run is given, which model, and whether its traffic is recorded, from the options of one invocation."""
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console.options import Options
+from opsleuth.graph.prepare import Settings
 from opsleuth.graph.wiring import Parts
 from opsleuth.models.settings import configured
 from opsleuth.models.tape import Tape
@@ -11,6 +15,28 @@ from opsleuth.state.base import to_json
 from opsleuth.state.configfile import config_files
 from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.folders import folder
+from opsleuth.tools.sources.config import Configured
+
+
+def settings_of(
+    options: Options,
+    found: Configured | None,
+    *,
+    case: Path | None = None,
+    platform: Mapping[str, Any] | None = None,
+) -> Settings:
+    """What every attempt of a run needs to know, so that it is given once. Raises ConfigError."""
+    return Settings(
+        case=os.path.realpath(case) if case else None,
+        planner=options.planner or "auto",
+        read_only=options.read_only,
+        policy=str(options.policy.resolve()) if options.policy else None,
+        model=wanted(options),
+        environment=found.environment if found else None,
+        sources=found.sources if found else {},
+        aliases=found.aliases if found else {},
+        platform=platform,
+    )
 
 
 def wanted(options: Options) -> dict[str, Any] | None:

@@ -1,7 +1,6 @@
 """The commands that investigate: `run`, `demo`, `resume`. The run's id is said before anything heavy is loaded."""
 
 import json
-import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
@@ -135,8 +134,8 @@ def _start(
     until: datetime | None = None,
     platform: Mapping[str, Any] | None = None,
 ) -> int:
-    from opsleuth.console.modeling import wanted
-    from opsleuth.graph.prepare import Settings, StartRequest
+    from opsleuth.console.modeling import settings_of
+    from opsleuth.graph.prepare import StartRequest
 
     request = StartRequest(
         run=run_id,
@@ -146,17 +145,7 @@ def _start(
         until=until,
         name=asked.name,
         limits=options.limits,
-        settings=Settings(
-            case=os.path.realpath(asked.case) if asked.case else None,
-            planner=options.planner or "auto",
-            read_only=options.read_only,
-            policy=str(options.policy.resolve()) if options.policy else None,
-            model=wanted(options),
-            environment=found.environment if found else None,
-            sources=found.sources if found else {},
-            aliases=found.aliases if found else {},
-            platform=platform,
-        ),
+        settings=settings_of(options, found, case=asked.case, platform=platform),
     )
     return attempt(options, lambda runner: _paced(runner, asked.pause_at).start(request))
 

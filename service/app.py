@@ -66,12 +66,15 @@ class Watched:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = self._office.monotonic()
+        began = self._office.clock.monotonic()
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._office.traffic.add(
-                    scope["method"], _declared(scope), message["status"], self._office.monotonic() - began
+                    scope["method"],
+                    _declared(scope),
+                    message["status"],
+                    self._office.clock.monotonic() - began,
                 )
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():

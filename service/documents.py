@@ -8,9 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 
 from opsleuth.state.outcome import Status, StopReason, Verdict
 
-Line = Annotated[
-    str, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f\ud800-\udfff]+$")
-]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Words = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F-]{16,80}$")]
 

@@ -2,32 +2,34 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from math import inf
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+BURST_SECONDS = 10.0
+_ROUNDING = 1e-9
 MOST_CALLERS = 10_000
 """Callers that are remembered; the one that was not heard of for longest is forgotten first."""
 
 
 class Pace:
-    """At most `per_minute` calls of one caller, a sixth of them at once."""
+    """At most `per_minute` calls of one caller, those of ten seconds at once."""
 
     def __init__(self, per_minute: float, monotonic: Callable[[], float]) -> None:
         self._step, self._monotonic = 60 / per_minute, monotonic
-        self._burst = 10.0
-        self._free: OrderedDict[str, float] = OrderedDict()
+        self._taken: OrderedDict[str, float] = OrderedDict()
 
     def wait(self, caller: str) -> float:
         """Seconds until this caller may ask again; 0 counts as a call."""
         now = self._monotonic()
-        free = max(self._free.get(caller, 0.0), now - self._burst)
-        if free > now:
-            return free - now
-        self._free[caller] = free + self._step
-        self._free.move_to_end(caller)
-        if len(self._free) > MOST_CALLERS:
-            self._free.popitem(last=False)
+        taken = max(self._taken.get(caller, -inf), now - BURST_SECONDS) + self._step
+        if taken > now + _ROUNDING:
+            return taken - now
+        self._taken[caller] = taken
+        self._taken.move_to_end(caller)
+        if len(self._taken) > MOST_CALLERS:
+            self._taken.popitem(last=False)
         return 0.0
 
 

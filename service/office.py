@@ -1,7 +1,6 @@
 """What every address of the API needs: the stores, the desk, the settings, and who asks."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -21,6 +20,8 @@ from opsleuth.state.clock import Clock
 
 MOST_STREAMS = 20
 """Event streams that one token may have open."""
+STRANGERS_PER_MINUTE = 60
+"""Requests without a valid token from one address; then even to be refused takes time."""
 NO_TASK = "there is no such task"
 """The one answer for a run that does not exist and for another team's: neither can be told from the other."""
 
@@ -45,15 +46,14 @@ class Office:
     clock: Clock
     secrets: Mapping[str, str] = field(default_factory=dict)
     """The secret of each sender that signs, by its name."""
-    monotonic: Callable[[], float] = time.monotonic
     traffic: Traffic = field(default_factory=Traffic)
     streams: dict[str, int] = field(default_factory=dict)
     pace: Pace = field(init=False)
     strangers: Pace = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pace", Pace(self.service.requests_per_minute, self.monotonic))
-        object.__setattr__(self, "strangers", Pace(60, self.monotonic))
+        object.__setattr__(self, "pace", Pace(self.service.requests_per_minute, self.clock.monotonic))
+        object.__setattr__(self, "strangers", Pace(STRANGERS_PER_MINUTE, self.clock.monotonic))
 
 
 def office(request: Request) -> Office:

@@ -1,4 +1,4 @@
-"""What the operator configures of the service: table `[service]` of the user's configuration file.
+"""What the operator configures of the service: table `[service]` of the configuration files.
 
 ```toml
 [service.webhooks.oncall]             # told when a run needs a person, and when it ends
@@ -18,13 +18,12 @@ tokens_per_minute = 400_000
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from opsleuth.state.base import Frozen, Name
-from opsleuth.state.configfile import problems, read_toml
+from opsleuth.state.configfile import config_files, problems
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.sources.secrets import Secret
 
@@ -71,9 +70,16 @@ class Service(Frozen):
     model: ModelRates = ModelRates()
 
 
-def read_service(file: Path) -> Service:
-    """The table of a configuration file; defaults where there is none. Raises ConfigError."""
-    return service_of(read_toml(file)[0].get("service", {}), str(file))
+def read_service() -> Service:
+    """The table of the configuration files, what is nearer wins; defaults where there is none. Raises ConfigError.
+
+    A project's file that nobody trusted says nothing here: it could name whom to tell.
+    """
+    merged: dict[str, Any] = {}
+    files = [file for file in config_files() if file.trusted]
+    for file in files:
+        merged |= file.table("service")
+    return service_of(merged, ", ".join(str(file.path) for file in files) or "no file")
 
 
 def service_of(table: Any, where: str) -> Service:  # noqa: ANN401 - any TOML value

@@ -21,10 +21,13 @@ POLL_SECONDS = 0.5
 QUIET_SECONDS = 15.0
 """After so long without an event a comment is sent: whoever stands in between must not take the stream for dead."""
 AT_ONCE = 500
-_STREAM = {
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    "description": "Events, as they come.",
+_TEXT = {"type": "string"}
+_PART = {
+    "type": "object",
+    "properties": {"id": _TEXT, "event": _TEXT, "data": _TEXT},
+    "required": ["event", "data"],
 }
+_STREAM = {"content": {"text/event-stream": {"schema": _PART}}, "description": "Events, as they come."}
 _NUMBER = r"^[0-9]{1,15}$"
 
 
@@ -69,19 +72,19 @@ async def _counted(here: Office, token: Token, stream: AsyncIterator[str]) -> As
 
 
 async def _stream(here: Office, run: str, after: int, *, follow: bool) -> AsyncIterator[str]:
-    quiet = here.monotonic()
+    quiet = here.clock.monotonic()
     while True:
         found, over = await here.stores(lambda store, after=after: _look(store, run, after))  # type: ignore[misc]
         for event in found:
             yield _part(event)
         if found:
-            after, quiet = found[-1]["seq"], here.monotonic()
+            after, quiet = found[-1]["seq"], here.clock.monotonic()
         elif over or not follow:
             yield "event: end\ndata: {}\n\n"
             return
         else:
-            if here.monotonic() - quiet >= QUIET_SECONDS:
-                quiet = here.monotonic()
+            if here.clock.monotonic() - quiet >= QUIET_SECONDS:
+                quiet = here.clock.monotonic()
                 yield ": still there\n\n"
             await asyncio.sleep(POLL_SECONDS)
 

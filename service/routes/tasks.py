@@ -1,5 +1,6 @@
 """Runs: start one, look at one, list them, end one."""
 
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query
@@ -20,9 +21,12 @@ router = APIRouter(prefix="/api/tasks", tags=["tasks"])
 TaskId = Annotated[
     str, Path(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9-]+$", description="The run's id.")
 ]
+_PROBLEM = {"application/json": {"schema": Problem.model_json_schema()}}
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)
+    code: {"description": HTTPStatus(code).phrase, "content": _PROBLEM}
+    for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)
 }
+"""How every address refuses: one form, whatever it gives otherwise."""
 
 
 @router.post("", status_code=202, responses=REFUSALS)
