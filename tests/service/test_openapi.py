@@ -46,7 +46,7 @@ def probe(address: str, token: str, task: str | None) -> int:
         operation: Any = cast("Any", found).ok()
 
         @settings(
-            max_examples=15,
+            max_examples=12,
             deadline=None,
             database=None,
             derandomize=True,
