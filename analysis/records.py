@@ -186,7 +186,8 @@ class AlertFacts:
 class Recording:
     """Everything that a detector may look at. A list that is None is a source that is not available.
 
-    `asked` are the requests behind the rows, as they were sent: for whoever repeats them, not for detectors.
+    `asked` are the requests behind the rows, as they were sent, `missed` what a source that answered could not tell:
+    for whoever repeats them or speaks of what is absent, not for detectors.
     """
 
     alert: AlertFacts
@@ -206,6 +207,7 @@ class Recording:
     objects: Sequence[ObjectState] | None = None
     statements: Sequence[StatementLoad] | None = None
     asked: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

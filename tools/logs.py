@@ -118,15 +118,20 @@ async def _stream(
         return source.scan_logs(baseline=arguments.baseline, span=span)
     recording = await source.read(["logs"], span or window_span(context))
     context.trail.asked += recording.asked
+    if recording.missed:
+        context.trail.missed[f"{source.name} (logs)"] = "; ".join(recording.missed)
     return (recording.logs_baseline if arguments.baseline else recording.logs) or ()
 
 
 def _kept_going(source: Source, lines: Iterable[LogLine], context: ToolContext) -> Iterator[LogLine]:
-    """The lines; where others can still be searched, a source that fails on the way is noted and left."""
+    """The lines; a source that fails on the way is noted and left, unless it is all there is and said nothing."""
+    told = False
     try:
-        yield from lines
-    except ToolError as error:
-        if len(context.sources.serving("logs")) == 1:
+        for line in lines:
+            told = True
+            yield line
+    except (ToolError, TimeoutError) as error:
+        if not told and len(context.sources.serving("logs")) == 1:
             raise
         context.trail.missed[f"{source.name} (logs)"] = str(error)
 

@@ -45,6 +45,8 @@ async def read(
     for (source, c), part in zip(wanted, parts, strict=True):
         if isinstance(part, Exception):
             context.trail.missed[f"{source.name} ({c})"] = str(part)
+        elif part.missed:
+            context.trail.missed[f"{source.name} ({c})"] = "; ".join(part.missed)
     recordings = [part for _, part in found]
     context.trail.asked += [line for part in recordings for line in part.asked]
     rows: dict[str, Any] = {field: _joined([getattr(part, field) for part in recordings]) for field in ROWS}

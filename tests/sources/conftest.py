@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import servers
 from rude_server import RudeServer, rude_server
-from stored_elsewhere import journal_export, openmetrics, rows, store_changes, store_statements
+from stored_elsewhere import bulk, journal_export, openmetrics, rows, store_changes, store_statements
 
 from opsleuth.scenarios.orders import write_case
 
@@ -23,6 +23,21 @@ def prometheus(case: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with servers.prometheus(
         tmp_path_factory.mktemp("prometheus"), openmetrics(rows(case / "metrics.csv"))
     ) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def victoria(case: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A VictoriaMetrics with the metrics of the built-in incident; its address."""
+    samples = openmetrics(rows(case / "metrics.csv"))
+    with servers.victoria_metrics(tmp_path_factory.mktemp("victoria"), samples) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def opensearch(case: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A re-implemented OpenSearch with the log lines of the built-in incident; its address."""
+    with servers.opensearch(tmp_path_factory.mktemp("opensearch"), bulk(rows(case / "logs.jsonl"))) as url:
         yield url
 
 

@@ -81,6 +81,20 @@ def run_live(program: Program, tmp_path: Path, text: str) -> Mapping[str, Any]:
     return report(program, "--alert", str(tmp_path / "alert.json"))
 
 
+def test_victoria_metrics_and_opensearch(
+    case: Path,
+    victoria: str,
+    opensearch: str,
+    postgres: str,
+    repository: Path,
+    program: Program,
+    tmp_path: Path,
+) -> None:
+    logs = f'kind = "opensearch"\nurl = "{opensearch}"\nindex = "logs-*"'
+    live = run_live(program, tmp_path, configuration(case, victoria, postgres, logs, repository))
+    assert essence(live) == essence(report(program, "--case", str(case)))
+
+
 def test_prometheus_postgres_journal_and_git(
     case: Path,
     prometheus: str,

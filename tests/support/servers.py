@@ -20,6 +20,7 @@ from typing import NoReturn
 
 import psycopg
 import pytest
+from osmem_server import OsmemError, resolve_binary
 
 _READY_SECONDS = 30.0
 
@@ -67,7 +68,7 @@ def running(
             argv,
             stdout=log,
             stderr=log,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # open and idle: some servers end with it
             cwd=folder,
             user=user,
             start_new_session=True,
@@ -82,6 +83,8 @@ def running(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if process.stdin:
+            process.stdin.close()
 
 
 def _wait(process: "subprocess.Popen[bytes]", ready: Callable[[], bool], log: Path) -> None:
@@ -130,6 +133,50 @@ def prometheus(folder: Path, openmetrics: str, *, web_config: str | None = None)
         argv.append("--web.config.file=web.yml")
     with running(argv, folder, listens(port) if web_config else answers(f"http://127.0.0.1:{port}/-/ready")):
         yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def victoria_metrics(folder: Path, openmetrics: str) -> Iterator[str]:
+    """A VictoriaMetrics that holds these samples, however old; its address."""
+    [server] = need("victoria-metrics")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    argv = [
+        server,
+        f"-httpListenAddr=127.0.0.1:{port}",
+        f"-storageDataPath={folder / 'data'}",
+        "-retentionPeriod=100y",
+    ]
+    with running(argv, folder, answers(f"{url}/health")):
+        _post(f"{url}/api/v1/import/prometheus", _in_milliseconds(openmetrics))
+        _post(f"{url}/internal/force_flush", "")
+        yield url
+
+
+def _in_milliseconds(openmetrics: str) -> str:
+    """The same samples in the older text format, whose times are milliseconds."""
+    lines = [line.rpartition(" ") for line in openmetrics.splitlines() if line and not line.startswith("#")]
+    return "".join(f"{sample} {float(time) * 1000:.0f}\n" for sample, _, time in lines)
+
+
+def _post(url: str, body: str, kind: str = "text/plain") -> None:
+    request = urllib.request.Request(url, body.encode(), {"content-type": kind})  # noqa: S310 - our own server
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - our own server
+        answer.read()
+
+
+@contextmanager
+def opensearch(folder: Path, bulk: str) -> Iterator[str]:
+    """An independent re-implementation of OpenSearch that holds these documents (in the form of _bulk); its address."""
+    try:
+        program = resolve_binary()
+    except OsmemError as error:
+        lacking(str(error))
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with running([program, "--no-ja", f"--addr=127.0.0.1:{port}"], folder, answers(url)):
+        _post(f"{url}/_bulk?refresh=true", bulk, "application/x-ndjson")
+        yield url
 
 
 def listens(port: int) -> Callable[[], bool]:

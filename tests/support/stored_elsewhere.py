@@ -68,6 +68,21 @@ def journal_export(lines: Iterable[Mapping[str, Any]]) -> str:
     return "".join(entries)
 
 
+def bulk(lines: Iterable[Mapping[str, Any]], index: str = "logs-shop") -> str:
+    """The lines as documents as shippers of logs write them, in the form of the _bulk API."""
+    parts = []
+    for row in lines:
+        document = {
+            "@timestamp": row["timestamp"],
+            "message": row["message"],
+            "log": {"level": row["level"]},
+            "service": {"name": row["service"]},
+            "kubernetes": {"pod": {"name": row["pod"]}},
+        }
+        parts += [json.dumps({"index": {"_index": index}}), json.dumps(document)]
+    return "\n".join([*parts, ""])
+
+
 HISTORY = (
     "SELECT captured_at, statement, calls, calls_per_sec, mean_ms, total_ms, waits, rows FROM statement_history "
     "WHERE captured_at BETWEEN %(start)s AND %(end)s ORDER BY captured_at, place"

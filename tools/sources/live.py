@@ -28,11 +28,15 @@ _MOST_KEPT = 12
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Rows by field of the recording; `asked` are the requests behind them, `notes` what was wrong with them."""
+    """Rows by field of the recording; `asked` are the requests behind them, `notes` what was wrong with them.
+
+    `missed` says in words what could not be read: of that the rows are no word.
+    """
 
     rows: Mapping[str, Sequence[Any]]
     asked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,8 @@ class LiveSource(ABC):
         parts = [await self._once(c, window) for c in capabilities if c in self.capabilities]
         rows: dict[str, Any] = {name: found for part in parts for name, found in part.rows.items()}
         asked = tuple(line for part in parts for line in part.asked)
-        return Recording(alert=AlertFacts(text=""), window=window, asked=asked, **rows)
+        missed = tuple(line for part in parts for line in part.missed)
+        return Recording(alert=AlertFacts(text=""), window=window, asked=asked, missed=missed, **rows)
 
     async def _once(self, capability: Capability, window: Span) -> Fetched:
         kept = self._place((capability, window.start, window.end))
@@ -120,7 +125,7 @@ class LiveSource(ABC):
             settled = window.end < self.clock.now().timestamp() - _SETTLED
             if kept.fetched is None or not (settled or now - kept.at < _FRESH_SECONDS):
                 kept.fetched, kept.at = await self._asked(capability, window), now
-                self._notes |= dict.fromkeys(kept.fetched.notes)
+                self._notes |= dict.fromkeys((*kept.fetched.notes, *kept.fetched.missed))
             return kept.fetched
 
     def _place(self, key: _Key) -> _Kept:

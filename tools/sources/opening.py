@@ -23,6 +23,8 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "git": ("opsleuth.tools.sources.git", "GitSource"),
     "journal": ("opsleuth.tools.sources.journal", "JournalSource"),
     "declared": ("opsleuth.tools.sources.declared", "DeclaredSource"),
+    "elasticsearch": ("opsleuth.tools.sources.opensearch", "SearchSource"),
+    "opensearch": ("opsleuth.tools.sources.opensearch", "SearchSource"),
     "logfiles": ("opsleuth.tools.sources.logfiles", "LogFilesSource"),
 }
 

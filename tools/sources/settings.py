@@ -31,6 +31,9 @@ Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@?#]+$", max_leng
 Target = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,60}$")]
 Seconds = Annotated[float, Field(gt=0, le=60)]
 Bytes = Annotated[int, Field(ge=10_000, le=500_000_000)]
+Before = Annotated[float, Field(ge=0, le=604_800)]
+Lines = Annotated[int, Field(ge=100, le=1_000_000)]
+Fields = Annotated[tuple[Name, ...], Field(min_length=1, max_length=50)]
 
 
 class Common(Frozen):
@@ -103,7 +106,7 @@ class Prometheus(Http):
     match: Annotated[str, StringConstraints(max_length=1_000)] = ""
     units: dict[Name, Annotated[str, StringConstraints(max_length=40)]] = Field(default_factory=dict)
     step: Annotated[float, Field(ge=1, le=3_600)] = 30.0
-    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
+    before: Before = 3_600.0
     max_metrics: Annotated[int, Field(ge=1, le=5_000)] = 250
     max_series: Annotated[int, Field(ge=1, le=50_000)] = 5_000
 
@@ -127,7 +130,7 @@ class Postgres(Common):
     connect_seconds: Annotated[int, Field(ge=1, le=30)] = 3
     statement_seconds: Annotated[float, Field(ge=0.1, le=30)] = 4.0
     max_statements: Annotated[int, Field(ge=1, le=5_000)] = 200
-    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
+    before: Before = 3_600.0
 
     @model_validator(mode="after")
     def _no_password(self) -> "Postgres":
@@ -182,8 +185,8 @@ class Journal(Common):
         "SYSLOG_IDENTIFIER",
         "_COMM",
     )  # fmt: skip
-    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
-    max_lines: Annotated[int, Field(ge=100, le=1_000_000)] = 200_000
+    before: Before = 3_600.0
+    max_lines: Lines = 200_000
 
 
 class LogFiles(Common):
@@ -196,8 +199,37 @@ class LogFiles(Common):
     files: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
     service: Name | None = None
     zone: Annotated[float, Field(ge=-14, le=14)] = 0.0
-    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
-    max_lines: Annotated[int, Field(ge=100, le=1_000_000)] = 200_000
+    before: Before = 3_600.0
+    max_lines: Lines = 200_000
+
+
+class Search(Http):
+    """Elasticsearch or OpenSearch. `index` is a pattern of indices; `match` narrows it, as a query string.
+
+    Of each list of fields the first that a document has counts; parts of a name are parted by dots. An API key goes
+    into `secret_headers`.
+    """
+
+    kind: Literal["elasticsearch", "opensearch"] = "opensearch"
+    index: Annotated[str, StringConstraints(pattern=r"^[^\s/?#]+$", max_length=500)] = "*"
+    match: Annotated[str, StringConstraints(max_length=2_000)] = ""
+    time_field: Name = "@timestamp"
+    message_fields: Fields = ("message", "log", "msg", "body", "event.original")
+    level_fields: Fields = ("log.level", "level", "severity", "severity_text", "severityText", "loglevel")
+    service_fields: Fields = (
+        "service.name",
+        "service",
+        "resource.attributes.service.name",
+        "kubernetes.labels.app",
+        "kubernetes.container.name",
+        "container.name",
+        "app",
+    )  # fmt: skip
+    pod_fields: Fields = ("kubernetes.pod.name", "kubernetes.pod_name", "pod", "container.id")
+    host_fields: Fields = ("host.name", "host.hostname", "host", "hostname")
+    trace_fields: Fields = ("trace.id", "trace_id", "traceId")
+    before: Before = 3_600.0
+    max_lines: Lines = 200_000
 
 
 class Kubernetes(Common):
@@ -216,9 +248,9 @@ class Kubernetes(Common):
     proxy: Sentence | None = None
     timeout: Seconds = 8.0
     max_bytes: Bytes = 50_000_000
-    before: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
+    before: Before = 3_600.0
     max_pods: Annotated[int, Field(ge=1, le=1_000)] = 60
-    max_lines: Annotated[int, Field(ge=100, le=1_000_000)] = 100_000
+    max_lines: Lines = 100_000
 
 
 class Declared(Common):
@@ -229,5 +261,5 @@ class Declared(Common):
 
 
 SourceSettings = Annotated[
-    Prometheus | Postgres | Git | Journal | LogFiles | Declared, Field(discriminator="kind")
+    Prometheus | Postgres | Git | Journal | LogFiles | Search | Declared, Field(discriminator="kind")
 ]  # fmt: skip

@@ -66,7 +66,7 @@ class Targeted:
         renamed = {
             name: [self._renamed(row) for row in rows]
             for name, rows in lists.items()
-            if name != "asked" and isinstance(rows, Sequence)
+            if name not in ("asked", "missed") and isinstance(rows, Sequence)
         }
         return replace(found, **renamed)  # type: ignore[arg-type]
 

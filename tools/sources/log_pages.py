@@ -1,0 +1,88 @@
+"""What sources share that give their log lines page by page: a bounded part for detectors, all of it for a search."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opsleuth.analysis.records import LogLine, Span
+from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources.http import Session
+from opsleuth.tools.sources.http_source import HttpSource, Settings
+from opsleuth.tools.sources.live import Fetched
+from opsleuth.tools.spec import Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """Lines in order of time. `after` is the place at which the next page begins, None at the end.
+
+    `missed` says what the backend itself could not tell (a shard that failed).
+    """
+
+    lines: Sequence[LogLine]
+    after: Any = None
+    missed: tuple[str, ...] = ()
+
+
+class PagedLogs(HttpSource[Settings]):
+    """Base of log stores over HTTP. Subclasses give `page`, and `before` and `most` by their settings."""
+
+    capabilities: frozenset[Capability] = frozenset({"logs"})
+    before: float
+    most: int
+
+    @abstractmethod
+    async def page(self, session: Session, span: Span, place: Any) -> LogPage:  # noqa: ANN401 - the source's own
+        """The lines of `span` from `place` on (None: from its start). Raises ToolError."""
+
+    async def ask(self, session: Session, capability: Capability, window: Span) -> Fetched:
+        del capability
+        earlier = Span(window.start - self.before, window.start)
+        lines, missed, whole = await self._some(session, earlier, self.most // 2)
+        more, also_missed, all_of_it = await self._some(session, window, self.most)
+        cut = f"more than {self.most:,} log lines: detectors see the first; log search scans all"
+        notes = () if whole and all_of_it else (cut,)
+        missed = tuple(dict.fromkeys((*missed, *also_missed)))
+        return Fetched({"logs": [*lines, *more]}, notes=notes, missed=missed)
+
+    async def _some(
+        self, session: Session, span: Span, most: int
+    ) -> tuple[Sequence[LogLine], tuple[str, ...], bool]:
+        """The first lines, what was missed among them, and whether they are all."""
+        lines: list[LogLine] = []
+        missed: tuple[str, ...] = ()
+        place: Any = None
+        while True:
+            page = await self.page(session, span, place)
+            lines += page.lines
+            missed += page.missed
+            place = page.after
+            if place is None or len(lines) > most:
+                return lines[:most], missed, place is None and len(lines) <= most
+
+    def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
+        """Every line of the stretch of time, a page in memory; there is no baseline in a store.
+
+        Called where the loop runs, iterated in another thread. Raises ToolError, TimeoutError as it goes.
+        """
+        if baseline or span is None:
+            return iter(())
+        return self._scanned(span, asyncio.get_running_loop())
+
+    def _scanned(self, span: Span, loop: asyncio.AbstractEventLoop) -> Iterator[LogLine]:
+        place, missed = None, dict[str, None]()
+        while True:
+            page = asyncio.run_coroutine_threadsafe(self._page_alone(span, place), loop).result()
+            yield from page.lines
+            missed |= dict.fromkeys(page.missed)
+            place = page.after
+            if place is None:
+                break
+        if missed:
+            raise Unavailable("; ".join(missed))
+
+    async def _page_alone(self, span: Span, place: Any) -> LogPage:  # noqa: ANN401 - the source's own
+        async with self.api().session() as session:
+            return await self.page(session, span, place)
