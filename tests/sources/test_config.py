@@ -58,7 +58,15 @@ def test_the_file_in_the_documentation(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
     text = page.partition("```toml\n")[2].partition("```")[0]
     found = configured([read_file("user", written(tmp_path, text))])
-    assert set(found.sources) == {"metrics", "orders-db", "changes", "journal", "logs", "search", "configuration"}
+    assert set(found.sources) == {
+        "metrics",
+        "orders-db",
+        "changes",
+        "journal",
+        "logs",
+        "search",
+        "configuration",
+    }
     assert found.aliases["orders-api"] == ("orders", "订单接口")
     assert len(open_sources(Settings(sources=found.sources)).sources.by_name) == 6
 
