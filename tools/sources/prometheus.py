@@ -51,8 +51,19 @@ class _Ranged(Reply):
     data: _Matrix
 
 
+class _Sample(Reply):
+    value: tuple[float, float]
+
+
 class _Scalar(Reply):
-    result: tuple[float, float]
+    """VictoriaMetrics answers with a vector of one where Prometheus answers with a scalar."""
+
+    result: tuple[float, float] | tuple[_Sample]
+
+    @property
+    def value(self) -> float:
+        first = self.result[0]
+        return first.value[1] if isinstance(first, _Sample) else self.result[-1]  # type: ignore[return-value]
 
 
 class _Instant(Reply):
@@ -223,7 +234,7 @@ class PrometheusSource(HttpSource[Prometheus]):
 
     async def _clock(self, session: Session) -> Sequence[Check]:
         answer = await session.get("/api/v1/query", query="time()")
-        told = self.parsed(_Instant, answer.document).data.result[1]
+        told = self.parsed(_Instant, answer.document).data.value
         skew = told - self.clock.now().timestamp()
         return [Check("queries", "ok", "answered"), clock_check(skew)]
 
