@@ -25,8 +25,9 @@ async def test_the_samples_are_those_of_the_folder(victoria: str, case: Path, pa
 
 
 async def test_doctor(victoria: str) -> None:
-    checks = {c.what: c for c in await one(kind="prometheus", url=victoria).check()}
-    assert {c.state for c in checks.values()} == {"ok"}
+    """Its time() is a vector, and names are told of the last day only: the incident is older."""
+    checks = {c.what: c.state for c in await one(kind="prometheus", url=victoria).check()}
+    assert checks == {"version": "ok", "queries": "ok", "clock": "ok", "services": "warning"}
 
 
 def _of_tenants(asked: Asked) -> Reply:
