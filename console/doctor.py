@@ -16,8 +16,9 @@ from opsleuth.console.sourcing import NO_SOURCE, look
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
-from opsleuth.tools.declared.reading import open_servers, servers_of
+from opsleuth.tools.declared.reading import declared_servers, open_servers
 from opsleuth.tools.mcp.settings import McpServer
+from opsleuth.tools.policy_file import declared, policy_files
 from opsleuth.tools.sources.config import Configured
 from opsleuth.tools.sources.live import Check, LiveSource, Surroundings
 from opsleuth.tools.sources.opening import open_one
@@ -44,7 +45,7 @@ class Examined:
 def doctor(options: Options) -> int:
     """`doctor`: 0 where everything works, 8 where something does not. Raises ConfigError for a file that cannot be read."""
     found = look(options)
-    servers = servers_of(str(options.policy) if options.policy else None)
+    servers = declared_servers(declared(policy_files(str(options.policy) if options.policy else None)))
     if not found.sources and not servers:
         raise ConfigError(NO_SOURCE)
     if found.untrusted:

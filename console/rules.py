@@ -14,14 +14,9 @@ from opsleuth.graph.deciding import changed
 from opsleuth.state.calls import CallRequest, Gate
 from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import UsageError
+from opsleuth.tools.added import added_tools
 from opsleuth.tools.builtin import BUILTIN
-from opsleuth.tools.declared.reading import (
-    declared_servers,
-    declared_tools,
-    of_policy,
-    open_servers,
-    servers_of,
-)
+from opsleuth.tools.declared.reading import declared_servers, declared_tools
 from opsleuth.tools.effects.offered import effect_tools
 from opsleuth.tools.effects.plane import ControlPlane
 from opsleuth.tools.policy_file import declared, load, policy_files, read
@@ -83,10 +78,8 @@ def check(options: Options, file: Path) -> int:
 def _every_tool(options: Options) -> tuple[ToolSpec, ...]:
     """All tools that there are, as if every source were there: rules are asked about, nothing is called."""
     reads = (replace(spec, capability=None) for spec in BUILTIN)
-    policy = str(options.policy) if options.policy else None
-    servers = open_servers(servers_of(policy), Vault())
-    foreign = servers.specs if servers else ()
-    return (*reads, *effect_tools(ControlPlane("http://127.0.0.1:9")), *of_policy(policy), *foreign)
+    added = added_tools(str(options.policy) if options.policy else None, Vault())
+    return (*reads, *effect_tools(ControlPlane("http://127.0.0.1:9")), *added.specs)
 
 
 def _request(call: Sequence[str]) -> CallRequest:

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console import events
@@ -18,18 +18,15 @@ from opsleuth.state.calls import CallRequest, Risk
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.outcome import ExitCode
+from opsleuth.tools.added import Added, added_tools
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.builtin import BUILTIN
-from opsleuth.tools.declared.reading import of_policy, open_servers, servers_of
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.sources.opening import open_live
 from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.spec import CallResult, InvalidArguments, ToolContext, ToolSpec
-
-if TYPE_CHECKING:
-    from opsleuth.tools.mcp.tools import McpTools
 
 START_SECONDS = 15.0
 """So long may a server of tools take before the one call that it was started for."""
@@ -38,11 +35,11 @@ START_SECONDS = 15.0
 def tools(options: Options) -> int:
     """`tools`: every tool that is built in or declared, and which configured source is behind it; nothing is asked of any."""
     configured = look(options).sources
-    servers = open_servers(servers_of(_policy(options)), Vault())
+    added = added_tools(_policy(options), Vault())
     behind = Sources(open_live(configured, Vault())) if configured else Sources()
     rows = [
         (spec, [s.name for s in behind.serving(spec.capability)] if spec.capability else [])
-        for spec in (*BUILTIN, *of_policy(_policy(options)), *(servers.specs if servers else ()))
+        for spec in (*BUILTIN, *added.specs)
     ]
     if options.json:
         events.write_json(sys.stdout, {"tools": [_tool(spec, names) for spec, names in rows]})
@@ -51,6 +48,8 @@ def tools(options: Options) -> int:
     columns = (Column("TOOL"), Column("RISK", drop=2), Column("SOURCES", drop=1), Column("WHAT IT IS FOR"))
     for line in table(screen, columns, [_row(spec, names) for spec, names in rows]):
         screen.line(*line)
+    for problem in added.problems:
+        note(problem)
     return 0
 
 
@@ -68,6 +67,7 @@ def _tool(spec: ToolSpec, names: Sequence[str]) -> dict[str, Any]:
     return {
         "name": spec.name,
         "risk": spec.risk,
+        "origin": spec.origin,
         "capability": spec.capability,
         "sources": list(names),
         "purpose": spec.purpose,
@@ -83,36 +83,33 @@ def test(
     """`tools test`: one read call. Raises UsageError for what is no such call; 7 where a source does not answer."""
     settings = _settings(options, case)
     opened = open_sources(settings) if settings.case or settings.sources else Opened(Sources())
-    servers = open_servers(servers_of(_policy(options)), opened.vault)
-    named = [*BUILTIN, *of_policy(_policy(options)), *(servers.specs if servers else ())]
-    toolbox = Toolbox(named, opened.sources, read_only=True)
+    added = added_tools(_policy(options), opened.vault)
+    toolbox = Toolbox((*BUILTIN, *added.specs), opened.sources, read_only=True)
     clock = SystemClock()
     context = _context(settings, opened, clock, since, until)
     request = CallRequest(tool=name, arguments=_parsed(arguments))
-    result = asyncio.run(_called(request, toolbox, context, opened.vault, servers))
+    result = asyncio.run(_called(request, toolbox, context, opened.vault, added))
     _show(options, result)
     return ExitCode.UNREACHABLE if result.status.is_error else ExitCode.OK
 
 
 async def _called(
-    request: CallRequest, toolbox: Toolbox, context: ToolContext, vault: Vault, servers: "McpTools | None"
+    request: CallRequest, toolbox: Toolbox, context: ToolContext, vault: Vault, added: Added
 ) -> CallResult:
     """The result of one read call. Raises UsageError for what is no such call."""
     redactor = Redactor()
     vault.listen(redactor.learn)
     executor = Executor(toolbox, context.clock, redactor, Breaker(context.clock))
     try:
-        if servers is not None and any(spec.name == request.tool for spec in servers.specs):
-            servers.described = toolbox.describe
-            await servers.settle(START_SECONDS)
+        if (spec := toolbox.known(request.tool)) is not None and not spec.described:
+            await added.settle(toolbox, START_SECONDS)
         call = toolbox.check(request).call(request, call_id="test/t1c1", number=1)
         assert call.risk is Risk.READ  # noqa: S101 - the toolbox holds nothing else
         return await executor.run(call, context)
     except InvalidArguments as error:
         raise UsageError(str(error)) from None
     finally:
-        if servers is not None:
-            await servers.aclose()
+        await added.aclose()
 
 
 def _policy(options: Options) -> str | None:

@@ -67,7 +67,9 @@ def checking(parts: Parts, run: RunRow) -> Check:
 
     def check(request: CallRequest) -> Checked:
         settings = Settings.of(run.settings)
-        return toolbox_of(parts, settings, parts.sources(settings).sources).check(request)
+        opened = parts.sources(settings)
+        added = parts.added(settings, opened.vault)
+        return toolbox_of(parts, settings, opened.sources, added).check(request)
 
     return check
 

@@ -201,8 +201,7 @@ class Runner:
                 step=(snapshot.metadata or {}).get("step", 0),
             )
             try:
-                if deps.servers is not None:
-                    await deps.servers.settle()
+                await deps.added.settle(deps.toolbox)
                 self._announce(row, deps, resumed=bool(snapshot.values))
                 return await self._to_the_end(graph, given, config, row, deps)
             finally:

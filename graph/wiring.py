@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from opsleuth.checkpoints.harmless import harmless
 from opsleuth.checkpoints.runs import RunRow
@@ -25,9 +24,9 @@ from opsleuth.state.budget import Limits
 from opsleuth.state.calls import Call
 from opsleuth.state.clock import Clock, stamp
 from opsleuth.state.investigation import Investigation
+from opsleuth.tools.added import Added, added_tools
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.builtin import BUILTIN
-from opsleuth.tools.declared.reading import of_policy, open_servers, servers_of
 from opsleuth.tools.effects.offered import effect_tools, platform_of
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.policy import Policy
@@ -37,21 +36,18 @@ from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.spec import ToolContext, ToolSpec
 
-if TYPE_CHECKING:
-    from opsleuth.tools.mcp.tools import McpTools
-
 WISHES = ("terminate", "cancel", "pause")
 """What other processes may ask of a run, the strongest first."""
 
 
 def effects_of(settings: Settings) -> Sequence[ToolSpec]:
-    """The tools that change something in this run."""
-    return (*effect_tools(platform_of(settings.platform)), *of_policy(settings.policy))
+    """The tools that change something on the platform of this run."""
+    return effect_tools(platform_of(settings.platform))
 
 
-def servers_for(settings: Settings, vault: Vault) -> "McpTools | None":
-    """The MCP servers of this run, none of them started yet."""
-    return open_servers(servers_of(settings.policy), vault)
+def added_to(settings: Settings, vault: Vault) -> Added:
+    """What the operator and installed packages add to the tools of this run."""
+    return added_tools(settings.policy, vault)
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -72,17 +68,15 @@ class Parts:
     specs: Sequence[ToolSpec] = BUILTIN
     effects: Callable[[Settings], Sequence[ToolSpec]] = effects_of
     policy: Callable[[Settings], Policy] = policy_of
-    servers: Callable[[Settings, Vault], "McpTools | None"] = servers_for
+    added: Callable[[Settings, Vault], Added] = added_to
     tape: Tape | None = None
     memory: Path | None = None
     """A file that keeps which way of asking a model's server knows."""
 
 
-def toolbox_of(
-    parts: Parts, settings: Settings, sources: Sources, servers: "McpTools | None" = None
-) -> Toolbox:
+def toolbox_of(parts: Parts, settings: Settings, sources: Sources, added: Added) -> Toolbox:
     """The tools of a run."""
-    specs = (*parts.specs, *parts.effects(settings), *(servers.specs if servers else ()))
+    specs = (*parts.specs, *parts.effects(settings), *added.specs)
     return Toolbox(specs, sources, parts.policy(settings), read_only=settings.read_only)
 
 
@@ -100,10 +94,8 @@ def deps_for(
     opened = parts.sources(settings)
     opened.vault.listen(store.redactor.learn)
     sources = opened.sources
-    servers = parts.servers(settings, opened.vault)
-    toolbox = toolbox_of(parts, settings, sources, servers)
-    if servers is not None:
-        servers.described = toolbox.describe
+    added = parts.added(settings, opened.vault)
+    toolbox = toolbox_of(parts, settings, sources, added)
     observed = Observed(store, row.id, toolbox.capability_of)
 
     def context(state: Investigation, call: Call | None) -> ToolContext:
@@ -133,16 +125,11 @@ def deps_for(
         redact=store.redactor,
         on_failure=lambda node, error: _log_failure(store, row.id, clock, node, error),
         halted=lambda: _wish(store, row.id),
-        warnings=lambda: _warnings(sources, servers),
-        servers=servers,
+        warnings=lambda: (*(w for s in sources.by_name.values() for w in s.warnings), *added.warnings),
+        added=added,
         services=sources.services,
         step=step,
     )
-
-
-def _warnings(sources: Sources, servers: "McpTools | None") -> tuple[str, ...]:
-    own = tuple(warning for source in sources.by_name.values() for warning in source.warnings)
-    return own + (servers.warnings if servers else ())
 
 
 def deciders_of(parts: Parts, settings: Settings, store: Store) -> Deciders:

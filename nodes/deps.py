@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from langgraph.errors import GraphDrained
 
@@ -16,12 +16,10 @@ from opsleuth.state.calls import Call, ResultStatus
 from opsleuth.state.clock import Clock
 from opsleuth.state.investigation import Investigation
 from opsleuth.state.results import CallResult
+from opsleuth.tools.added import Added
 from opsleuth.tools.executor import Executor, Part
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.spec import ToolContext
-
-if TYPE_CHECKING:
-    from opsleuth.tools.mcp.tools import McpTools
 
 Redact = Callable[[Any], tuple[Any, int]]
 
@@ -58,7 +56,7 @@ class Deps:
     halted: Callable[[], str | None] = field(default=lambda: None)
     services: frozenset[str] = frozenset()
     warnings: Callable[[], Sequence[str]] = field(default=tuple)
-    servers: "McpTools | None" = None
+    added: Added = field(default_factory=Added)
     stopping: Stopping = field(default_factory=Stopping)
     reviewer: Reviewer | None = None
     reviewer_lost: bool = False
@@ -78,8 +76,7 @@ class Deps:
         for decider in (self.planner, self.reviewer):
             if close := getattr(decider, "aclose", None):
                 await close()
-        if self.servers is not None:
-            await self.servers.aclose()
+        await self.added.aclose()
 
     def enter(self, node: str, state: Investigation, checkpoint: str) -> None:
         """A node begins: what the one before has written is stored."""

@@ -24,6 +24,7 @@ from opsleuth.state.calls import CallRequest, Gate, ResultStatus, Risk
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
+from opsleuth.tools.added import Added
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.declared.reading import declared_servers
 from opsleuth.tools.executor import Executor
@@ -210,7 +211,7 @@ async def test_a_slow_call_is_cut_and_the_session_goes_on(tmp_path: Path) -> Non
 def acting(folder: Path) -> Acting:
     rig = Acting(folder, "http://127.0.0.1:9")
     server = shop(folder, tools=["write", "write_and_die"])
-    rig.parts = rig.replaced(servers=lambda _, vault: McpTools([server], vault))
+    rig.parts = rig.replaced(added=lambda _, vault: Added(servers=McpTools([server], vault)))
     return rig
 
 
@@ -294,7 +295,7 @@ def test_a_run_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
     """S8: the run has concluded before the server has said anything."""
     rig = Acting(tmp_path, "http://127.0.0.1:9")
     stuck = shop(tmp_path, "hang", start_seconds=60)
-    rig.parts = rig.replaced(servers=lambda _, vault: McpTools([stuck], vault))
+    rig.parts = rig.replaced(added=lambda _, vault: Added(servers=McpTools([stuck], vault)))
     outcome = rig.start(calls(("look", {"thing": "a"})), DONE)
     assert outcome.report is not None
     assert any("mcp_shop_stock" in text for text in outcome.report["not_available"])

@@ -10,7 +10,6 @@ from opsleuth.state.configfile import problems
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.declared.commands import Command, command_tool
 from opsleuth.tools.mcp.settings import McpServer
-from opsleuth.tools.policy_file import declared, policy_files
 from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.spec import ToolSpec
 
@@ -33,16 +32,6 @@ def declared_tools(tables: Tables) -> list[ToolSpec]:
 def _refuse_twins(names: Sequence[str]) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"two declarations make one tool {', '.join(twice)}: rename one of them")
-
-
-def of_policy(policy: str | None) -> list[ToolSpec]:
-    """The tools that this machine's files of rules declare, and the file that was named. Raises ConfigError."""
-    return declared_tools(declared(policy_files(policy)))
-
-
-def servers_of(policy: str | None) -> list[McpServer]:
-    """The MCP servers that the same files name. Raises ConfigError."""
-    return declared_servers(declared(policy_files(policy)))
 
 
 def declared_servers(tables: Tables) -> list[McpServer]:
