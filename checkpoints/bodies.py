@@ -27,23 +27,33 @@ class Body(NamedTuple):
     left_out: int
 
 
+class Packed(NamedTuple):
+    """A record on its way into the store; `raw` is its canonical text."""
+
+    sha256: str
+    raw: bytes
+    left_out: int
+
+
 class Bodies:
     """The table of bodies."""
 
     def __init__(self, backing: Backing) -> None:
         self._backing, self._db = backing, backing.db
 
-    def put(self, record: Mapping[str, Any]) -> Body:
-        """Store a record, redacted first and then bounded; the same record again costs nothing."""
+    def pack(self, record: Mapping[str, Any]) -> Packed:
+        """A record as it is stored, redacted first and then bounded. Takes long for a long one: not in a transaction."""
         text, left_out = bounded(self._backing.redactor(record).value)
         raw = text.encode()
-        sha256 = hashlib.sha256(raw).hexdigest()
-        known = self._db.row("SELECT size, left_out, length(data) FROM bodies WHERE sha256 = ?", (sha256,))
-        if known:
-            return Body(sha256, known[0], known[2], known[1])
-        data = zlib.compress(raw)
-        self._db.change(_INSERT, {"sha256": sha256, "size": len(raw), "left_out": left_out, "data": data})
-        return Body(sha256, len(raw), len(data), left_out)
+        return Packed(hashlib.sha256(raw).hexdigest(), raw, left_out)
+
+    def put(self, packed: Packed) -> str:
+        """Store it; returns its hash. The same record again costs nothing."""
+        sha256, raw, left_out = packed
+        if self._db.row("SELECT 1 FROM bodies WHERE sha256 = ?", (sha256,)) is None:
+            values = {"sha256": sha256, "size": len(raw), "left_out": left_out, "data": zlib.compress(raw)}
+            self._db.change(_INSERT, values)
+        return sha256
 
     def info(self, sha256: str) -> Body:
         """The sizes of a stored body. Raises NotFound."""

@@ -83,6 +83,10 @@ class Database(ABC):
         """The lock of a run for one attempt; entering raises Busy if it is held. `now` is when, for people."""
 
     @abstractmethod
+    def certain(self) -> None:
+        """Raises Lost if a run that is held here has been taken over by another process."""
+
+    @abstractmethod
     def vacuum(self) -> None:
         """Give the space of removed rows back, as far as that is cheap."""
 

@@ -4,6 +4,7 @@ StoreError
 ├── NotFound          no such run, evidence, approval (9)
 ├── Ambiguous         a prefix fits several runs (9)
 ├── Busy              another live process holds the run (10)
+│   └── Lost              this process held it, and was taken for dead
 ├── Unreadable        no database, damaged, or written by a newer version; nothing was changed (11)
 ├── Conflict          a compare-and-set changed no row: somebody was faster, or it is not allowed (2)
 │   ├── AlreadyDecided    the approval was answered before
@@ -57,6 +58,18 @@ class Busy(StoreError):
             f"`opsleuth watch {run}`"
         )
         self.run, self.pid, self.host, self.since = run, pid, host, since
+
+
+class Lost(Busy):
+    """The run was held by this process, which was not heard of for too long: another one took it over."""
+
+    def __init__(self, run: str, pid: int | None, host: str | None, since: str | None) -> None:
+        super().__init__(run, pid, host, since)
+        who = f"process {pid} on {host} has held it since {since}" if pid else "nobody holds it now"
+        text = f"{run} was taken over from this process, which had not been heard of for too long: {who}"
+        self.args = (
+            f"{text}. This process has written nothing since, and stops; follow it with `opsleuth watch {run}`",
+        )
 
 
 class Unreadable(StoreError):

@@ -68,12 +68,14 @@ class Evidence:
 
     def put(self, run: str, number: int, meta: EvidenceMeta, record: Mapping[str, Any]) -> EvidenceRow:
         """Store a record as `E<number>` of this run; what is stored under that number stays."""
+        fields = self._backing.document({name: getattr(meta, name) for name in _META})
+        packed = self._bodies.pack(record)
         with self._db.write():
             values = {
                 "run": run,
                 "number": number,
-                "fields": self._backing.document({name: getattr(meta, name) for name in _META}),
-                "body": self._bodies.put(record).sha256,
+                "fields": fields,
+                "body": self._bodies.put(packed),
                 "fetched": self._backing.now(),
             }
             self._db.change(_INSERT, values)

@@ -26,13 +26,14 @@ class Observations:
 
     def add(self, run: str, observation: Observation) -> bool:
         """Store an observation; False if the run had one of this number, which stays."""
-        document = {name: getattr(observation, name) for name in _FIELDS}
+        document = self._backing.document({name: getattr(observation, name) for name in _FIELDS})
+        packed = self._bodies.pack(observation.record)
         with self._db.write():
             values = {
                 "run": run,
                 "number": observation.number,
-                "fields": self._backing.document(document),
-                "body": self._bodies.put(observation.record).sha256,
+                "fields": document,
+                "body": self._bodies.put(packed),
             }
             return bool(self._db.change(_INSERT, values))
 

@@ -1,10 +1,59 @@
 """Where runs are kept: a file, or a PostgreSQL server."""
 
+import os
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
-Place = Path
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A PostgreSQL server. As text it has neither the password nor the parameters, which may hold one.
+
+    `checkpoints` is the connection string for the framework's checkpoints, the same one by default. `folder` is the
+    folder on this machine for what is no row: files of runs, the log of errors.
+    """
+
+    url: str = field(repr=False)
+    folder: Path
+    checkpoints: str | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return shown(self.url)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every spelling of the passwords in the connection strings."""
+        found = [word for url in (self.url, self.checkpoints or "") for word in _passwords(url)]
+        return tuple(dict.fromkeys(word for raw in found for word in (raw, unquote(raw)) if word))
+
+
+Place = Path | Server
+
+
+def is_server(text: str) -> bool:
+    """Whether this is a connection string of PostgreSQL; anything else is the path of a file."""
+    return text.startswith(_SCHEMES)
 
 
 def folder_of(place: Place) -> Path:
     """The folder of what is kept beside the database: files of runs, the log of errors."""
-    return place.parent
+    return place.folder if isinstance(place, Server) else place.parent
+
+
+def shown(url: str) -> str:
+    """A connection string without its password and its parameters."""
+    scheme, _, rest = url.partition("://")
+    rest = re.split(r"[?#]", rest, maxsplit=1)[0]
+    who, at, where = rest.rpartition("@")
+    return f"{scheme}://{who.partition(':')[0]}{at}{where}"
+
+
+def _passwords(url: str) -> list[str]:
+    rest = url.partition("://")[2]
+    before = rest.rpartition("@")[0].partition(":")[2]
+    named = re.findall(r"[?&](?:password|sslpassword)=([^&#]*)", url)
+    return [before, *named, *([os.environ.get("PGPASSWORD", "")] if url else [])]

@@ -26,13 +26,14 @@ class Results:
 
     def put(self, run: str, call_id: str, result: CallResult, *, origin: Origin = "run") -> bool:
         """Store a result; False if the call had one, which stays. `operator` marks one given by hand."""
-        document = {name: getattr(result, name) for name in _FIELDS}
+        document = self._backing.document({name: getattr(result, name) for name in _FIELDS})
+        packed = self._bodies.pack(result.record)
         with self._db.write():
             values = {
                 "run": run,
                 "call_id": call_id,
-                "fields": self._backing.document(document),
-                "body": self._bodies.put(result.record).sha256,
+                "fields": document,
+                "body": self._bodies.put(packed),
                 "origin": origin,
                 "stored": self._backing.now(),
             }

@@ -6,8 +6,8 @@ could free.
 """
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 # Read by the framework when it is imported: stored bytes may become plain values only, never classes by name.
@@ -35,18 +35,47 @@ def strict() -> JsonPlusSerializer:
     return JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
+_Writes = tuple[RunnableConfig, Sequence[tuple[str, Any]], str, str]
+
+
 class Saver(BaseCheckpointSaver[str]):
-    """What our savers have in common. Stands before the framework's own class among the bases."""
+    """What our savers have in common. Stands before the framework's own class among the bases.
+
+    What a node that has ended wrote is stored with the checkpoint that follows, in one transaction: each one
+    waits for the disk. Whoever reads before that, or closes the saver, finds it stored all the same.
+    """
 
     place: Place
+    _ended: list[_Writes]
 
-    def reading(self) -> AbstractContextManager[None]:
-        """Around each operation that reads: errors in plain words."""
+    def plain(self) -> AbstractContextManager[object]:
+        """Around each operation: errors in plain words."""
         raise NotImplementedError
 
-    def writing(self, thread: str) -> AbstractContextManager[None]:
-        """Around each operation that writes to a thread."""
+    def transaction(self, thread: str) -> AbstractContextManager[object]:
+        """One transaction, errors in plain words. What is written inside belongs to this thread."""
         raise NotImplementedError
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        self.store_ended()
+        with self.plain():
+            yield
+
+    @contextmanager
+    def writing(self, thread: str) -> Iterator[None]:
+        """What ended nodes wrote and what is written inside, in one transaction."""
+        ended, self._ended = self._ended, []
+        with self.transaction(thread):
+            for writes in ended:
+                self.put_writes(*writes)
+            yield
+
+    def store_ended(self) -> None:
+        """Store what ended nodes wrote and no checkpoint has followed yet."""
+        if self._ended:
+            with self.writing(self._ended[0][0]["configurable"]["thread_id"]):
+                pass
 
     def get_next_version(self, current: str | None, channel: None) -> str:
         """Eight digits instead of the framework's 49 characters: a checkpoint holds one for every channel.
@@ -93,8 +122,9 @@ class Saver(BaseCheckpointSaver[str]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        with self.writing(config["configurable"]["thread_id"]):
-            self.put_writes(config, writes, task_id, task_path)
+        self._ended.append((config, writes, task_id, task_path))
+        if any(channel.startswith("__") for channel, _ in writes):  # a question, an answer, an error
+            self.store_ended()
 
     async def adelete_thread(self, thread_id: str) -> None:
         with self.writing(thread_id):

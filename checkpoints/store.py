@@ -9,9 +9,9 @@ from opsleuth.checkpoints.backing import Backing
 from opsleuth.checkpoints.bodies import Bodies
 from opsleuth.checkpoints.control import Control
 from opsleuth.checkpoints.db import Database
-from opsleuth.checkpoints.errors import StoreError, Unreadable
+from opsleuth.checkpoints.errors import NotWritable, StoreError, Unreadable
 from opsleuth.checkpoints.events import Events
-from opsleuth.checkpoints.places import Place, folder_of
+from opsleuth.checkpoints.places import Place, Server, folder_of
 from opsleuth.checkpoints.prune import Prune
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.reports import Reports
@@ -145,6 +145,8 @@ class Store:
 
         Raises NotFound (read-only and no database), Unreadable, NotWritable, StoreFailed.
         """
+        for secret in place.secrets if isinstance(place, Server) else ():
+            redactor.learn(secret)
         database = open_database(place, read_only=read_only)
         try:
             redactor.bind(_redaction_key(database))
@@ -157,9 +159,13 @@ class Store:
         """The run's lock, as a context; entering raises Busy if it is held."""
         return self._backing.lock(run_id)
 
+    def certain(self) -> None:
+        """Before something is done outside. Raises Lost if a run that this store holds is another process's by now."""
+        self._backing.db.certain()
+
     def saver(self) -> "AbstractContextManager[Saver]":
         """The framework's saver of checkpoints over the same database, as a context."""
-        return self._backing.db.saved.saver()
+        return self._backing.db.saver()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -179,6 +185,14 @@ class Store:
 
 def open_database(place: Place, *, read_only: bool = False) -> Database:
     """The database of a place, with its tables as this version knows them. Raises as `Store.open`."""
+    if isinstance(place, Server):
+        try:
+            from opsleuth.checkpoints.postgres.opening import open_database as open_server
+        except ModuleNotFoundError as error:
+            raise NotWritable(
+                f"database {place}: {error.name} is not installed: pip install 'opsleuth[server]'"
+            ) from None
+        return open_server(place, read_only=read_only)
     from opsleuth.checkpoints.sqlite.opening import open_database as open_file
 
     return open_file(place, read_only=read_only)

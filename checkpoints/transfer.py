@@ -19,7 +19,7 @@ from opsleuth.checkpoints.db import Row
 from opsleuth.checkpoints.errors import Conflict, Unreadable
 from opsleuth.checkpoints.events import Events
 from opsleuth.checkpoints.runs import Runs
-from opsleuth.checkpoints.sqlite.opening import SCHEMA_VERSION
+from opsleuth.checkpoints.scripts import SCHEMA_VERSION
 
 FORMAT = 1
 _BY_RUN = (

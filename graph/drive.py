@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from langgraph.errors import GraphDrained
 from langgraph.types import StateSnapshot
 
+from opsleuth.checkpoints.errors import StoreError
 from opsleuth.graph import by_hand
 from opsleuth.graph.build import Graph, NodeFailure
 from opsleuth.nodes.deps import Deps
@@ -131,11 +132,16 @@ def _stopped(caught: list[signal.Signals]) -> Ended:
 
 
 async def _watch(deps: Deps) -> None:
-    """Stop the calls in flight as soon as another process asks for a pause or a cancellation."""
+    """Stop the calls in flight as soon as another process asks for a pause or a cancellation, or the store fails."""
     heard: str | None = None
     while True:
         await asyncio.sleep(POLL_SECONDS)
-        if (wish := deps.halted()) != heard:
+        try:
+            wish = deps.halted()
+        except StoreError:  # the next thing that the run wants to store fails with the same words
+            deps.stopping.stop()
+            return
+        if wish != heard:
             heard = wish
             if wish is not None:
                 deps.stopping.stop()

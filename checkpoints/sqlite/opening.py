@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from opsleuth.checkpoints import scripts
 from opsleuth.checkpoints.errors import NotFound, NotWritable, Unreadable
-from opsleuth.checkpoints.scripts import scripts_of
 from opsleuth.checkpoints.sqlite.db import Database
 from opsleuth.checkpoints.sqlite.lock import locks_folder
 
-SCHEMA_VERSION = 3
 APPLICATION_ID = 0x6F70736C
-SCRIPTS = Path(__file__).parents[1] / "sql" / "sqlite"
 
 _SAVER_TABLES = {"checkpoints", "writes"}
 
@@ -31,7 +29,7 @@ def open_database(path: Path, *, read_only: bool = False) -> Database:
     database = Database(path, read_only=read_only)
     try:
         version = check_version(database)
-        if version < SCHEMA_VERSION:
+        if version < scripts.SCHEMA_VERSION:
             _bring_up(database, version)
     except BaseException:
         database.close()
@@ -45,10 +43,10 @@ def check_version(database: Database) -> int:
     tables = database.tables()
     version, application = _pragma(database, "user_version"), _pragma(database, "application_id")
     if application == APPLICATION_ID:
-        if version > SCHEMA_VERSION:
+        if version > scripts.SCHEMA_VERSION:
             raise Unreadable(
                 f"database {database.path} has schema version {version}, this opsleuth knows up to "
-                f"{SCHEMA_VERSION}: use the newer opsleuth that wrote it; nothing was changed"
+                f"{scripts.SCHEMA_VERSION}: use the newer opsleuth that wrote it; nothing was changed"
             )
         return version
     if application or version or tables - _SAVER_TABLES:
@@ -58,15 +56,10 @@ def check_version(database: Database) -> int:
     return 0
 
 
-def scripts(after: int) -> list[tuple[int, str]]:
-    """The migrations after version `after`, in order, as (version, SQL)."""
-    return scripts_of(SCRIPTS, after)
-
-
 def _bring_up(database: Database, version: int) -> None:
     if database.read_only:
         raise Unreadable(
-            f"database {database.path} has schema version {version}, older than {SCHEMA_VERSION}: "
+            f"database {database.path} has schema version {version}, older than {scripts.SCHEMA_VERSION}: "
             "`opsleuth db migrate` brings it up to date; nothing was changed"
         )
     with _alone(database.path):
@@ -74,7 +67,7 @@ def _bring_up(database: Database, version: int) -> None:
             "PRAGMA auto_vacuum = INCREMENTAL"
         )  # counts for a new file only, before its first table
         database.rows("PRAGMA journal_mode = WAL")
-        for number, sql in scripts(after=check_version(database)):
+        for number, sql in scripts.scripts(after=check_version(database)):
             database.script(f"BEGIN IMMEDIATE;\n{sql}\n;PRAGMA user_version = {number};\nCOMMIT;")
 
 

@@ -1,15 +1,19 @@
-"""A store in a folder of its own, a clock that stands still, and a run in it."""
+"""A store in each place that there is, a clock that stands still, and a run in it."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from places import place, postgres, server
 
+from opsleuth.checkpoints.places import Place
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.clock import FakeClock
+
+__all__ = ["place", "postgres", "server"]
 
 RUN = "inv-20261129-7k3f"
 Open = Callable[[], Store]
@@ -22,19 +26,20 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """The place of tests that are about the file."""
     return tmp_path / "data" / "opsleuth.db"
 
 
 @pytest.fixture
-def store(path: Path, clock: FakeClock) -> Iterator[Store]:
-    with Store.open(path, clock, Redactor()) as opened:
+def store(place: Place, clock: FakeClock) -> Iterator[Store]:
+    with Store.open(place, clock, Redactor()) as opened:
         yield opened
 
 
 @pytest.fixture
-def second(store: Store, path: Path, clock: FakeClock) -> Iterator[Store]:
+def second(store: Store, place: Place, clock: FakeClock) -> Iterator[Store]:
     """The same database through a connection of its own, as another process has it."""
-    with Store.open(path, clock, Redactor()) as opened:
+    with Store.open(place, clock, Redactor()) as opened:
         yield opened
 
 

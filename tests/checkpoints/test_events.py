@@ -73,7 +73,7 @@ def test_read_after_of_types_and_limited(store: Store, run: str) -> None:
         ("DELETE FROM events WHERE seq = 5", 5),
         ("DELETE FROM events WHERE seq >= 1", 1),
         ("DELETE FROM event_heads", 6),
-        ("UPDATE events SET hash = lower(hex(randomblob(32))) WHERE seq = 5", 5),
+        ("UPDATE events SET hash = '" + "0" * 64 + "' WHERE seq = 5", 5),
         ("INSERT INTO events SELECT run, 6, ts, type, attempt, turn, node, step, checkpoint, data, hash FROM events LIMIT 1", 6),
         ("UPDATE events SET data = (SELECT data FROM events WHERE seq = 5) WHERE seq = 4", 4),
     ],
@@ -124,11 +124,12 @@ def test_any_changed_byte_is_found(
     if not store.events.read(run):
         fill(store, run)
     db = store._backing.db
-    (row,) = db.rows(f"SELECT rowid, {column} FROM events WHERE run = ? AND seq = ?", (run, seq))  # noqa: S608
+    (row,) = db.rows(f"SELECT hash, {column} FROM events WHERE run = ? AND seq = ?", (run, seq))  # noqa: S608
     line, before = row
     changed: object = before + 5 * by if isinstance(before, int) else _with_byte(before, where, by)
     for value, intact in ((changed, False), (before, True)):
-        db.change(f"UPDATE events SET {column} = ? WHERE rowid = ?", (value, line))  # noqa: S608
+        db.change(f"UPDATE events SET {column} = ? WHERE hash = ?", (value, line))  # noqa: S608
+        line = value if column == "hash" else line
         assert (store.events.verify(run).broken_at is None) is intact
 
 

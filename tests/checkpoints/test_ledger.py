@@ -5,11 +5,20 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import ClassVar
 
 import pytest
+import servers
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from opsleuth.checkpoints.approvals import LIFETIME, Answer, Decision, Question
 from opsleuth.checkpoints.effects import Effect, Grant
@@ -21,6 +30,7 @@ from opsleuth.checkpoints.errors import (
     NotFound,
     WrongDigest,
 )
+from opsleuth.checkpoints.places import Place, Server
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
@@ -267,14 +277,18 @@ class Ledger(RuleBasedStateMachine):
         super().__init__()
         self._folder = TemporaryDirectory()
         self.clock = FakeClock(datetime(2026, 11, 29, 14, tzinfo=UTC))
-        path = Path(self._folder.name) / "x.db"
-        self.stores = [Store.open(path, self.clock, Redactor()) for _ in range(2)]
+        place = self.place(Path(self._folder.name))
+        self.stores = [Store.open(place, self.clock, Redactor()) for _ in range(2)]
         self.run = self.stores[0].runs.create(RunRow(id="inv-a", question="q")).id
         self.attempt = 1
         self.world: dict[str, int] = {}
         self.absent: dict[str, int] = {}
         self.answers: dict[str, str] = {}
         self.allowed: dict[tuple[str, str], int] = {}
+
+    @staticmethod
+    def place(folder: Path) -> Place:
+        return folder / "x.db"
 
     def teardown(self) -> None:
         for store in self.stores:
@@ -372,5 +386,23 @@ def _allowed(*kinds: type[Exception]) -> Iterator[None]:
         return
 
 
-TestLedger = Ledger.TestCase
-Ledger.TestCase.settings = settings(deadline=None, max_examples=40, stateful_step_count=25)
+class LedgerOnServer(Ledger):
+    """The same; each example is a database of its own."""
+
+    server: ClassVar[servers.Postgres]
+
+    @staticmethod
+    def place(folder: Path) -> Place:
+        return Server(LedgerOnServer.server.database(), folder)
+
+
+def test_the_ledger_in_any_order() -> None:
+    run_state_machine_as_test(Ledger, settings=MANY)
+
+
+def test_the_ledger_in_any_order_on_a_server(postgres: servers.Postgres) -> None:
+    LedgerOnServer.server = postgres
+    run_state_machine_as_test(LedgerOnServer, settings=settings(MANY, max_examples=15))
+
+
+MANY = settings(deadline=None, max_examples=40, stateful_step_count=25)

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from places import told
 
 from opsleuth.checkpoints.errors import Busy, NotFound
+from opsleuth.checkpoints.places import Place
 from opsleuth.checkpoints.processes import standing, this_process
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
@@ -18,13 +19,13 @@ from opsleuth.state.outcome import ExitCode, Status
 
 PRELUDE = """
 import os, subprocess, sys
-from pathlib import Path
+from places import place_of
 from opsleuth.checkpoints.errors import Busy
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.clock import SystemClock
-store = Store.open(Path(sys.argv[1]), SystemClock(), Redactor())
+store = Store.open(place_of(sys.argv[1]), SystemClock(), Redactor())
 """
 HOLD = PRELUDE + "with store.lock(sys.argv[2]):\n    print('held', flush=True)\n    sys.stdin.read()\n"
 HOLD_WITH_CHILD = PRELUDE + (
@@ -76,8 +77,8 @@ def line(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().strip()
 
 
-def test_another_process_is_told_who_holds_the_run(store: Store, path: Path, run: str) -> None:
-    with program(HOLD, str(path), run) as holder:
+def test_another_process_is_told_who_holds_the_run(store: Store, place: Place, run: str) -> None:
+    with program(HOLD, told(place), run) as holder:
         assert line(holder) == "held"
         with pytest.raises(Busy, match=f"{run} is held by process {holder.pid}") as raised, store.lock(run):
             pass
@@ -89,9 +90,9 @@ def test_another_process_is_told_who_holds_the_run(store: Store, path: Path, run
 
 @pytest.mark.parametrize("code", [HOLD, HOLD_WITH_CHILD])
 def test_kill_9_frees_the_lock_and_the_row_says_interrupted(
-    store: Store, path: Path, run: str, code: str
+    store: Store, place: Place, run: str, code: str
 ) -> None:
-    with program(code, str(path), run) as holder:
+    with program(code, told(place), run) as holder:
         assert line(holder) == "held"
         holder.send_signal(signal.SIGKILL)
         holder.wait()
@@ -107,8 +108,8 @@ def test_kill_9_frees_the_lock_and_the_row_says_interrupted(
     assert after.pid is None
 
 
-def test_of_two_at_the_same_instant_one_wins(store: Store, path: Path, run: str) -> None:
-    with program(RACE, str(path), run) as one, program(RACE, str(path), run) as two:
+def test_of_two_at_the_same_instant_one_wins(store: Store, place: Place, run: str) -> None:
+    with program(RACE, told(place), run) as one, program(RACE, told(place), run) as two:
         assert line(one) == line(two) == "ready"
         for process in (one, two):
             assert process.stdin is not None
@@ -134,6 +135,6 @@ def test_a_lock_needs_a_run_id(store: Store, wrong: str) -> None:
         store.lock(wrong)
 
 
-def test_two_processes_write_to_one_new_file(path: Path) -> None:
-    with program(WRITE, str(path), "inv-one") as one, program(WRITE, str(path), "inv-two") as two:
+def test_two_processes_write_to_one_new_file(place: Place) -> None:
+    with program(WRITE, told(place), "inv-one") as one, program(WRITE, told(place), "inv-two") as two:
         assert (one.wait(), two.wait()) == (0, 0)

@@ -6,22 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from opsleuth.checkpoints import scripts as migrations
 from opsleuth.checkpoints.errors import NotFound, NotWritable, StoreError, Unreadable
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
-from opsleuth.checkpoints.sqlite import opening
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.outcome import ExitCode
 
-AS_OF = range(opening.SCHEMA_VERSION)
+AS_OF = range(migrations.SCHEMA_VERSION)
+
+
+ON_FILE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
 
 def older(path: Path, version: int) -> None:
     """A database as the given version left it, with a run in it where there was a table for it."""
     path.parent.mkdir(parents=True)
     with sqlite3.connect(path) as connection:
-        for number, sql in opening.scripts(after=0):
+        for number, sql in migrations.scripts(after=0):
             if number <= version:
                 connection.executescript(sql)
         connection.execute(f"PRAGMA user_version = {version}")
@@ -36,7 +39,7 @@ def tables(path: Path) -> dict[str, str]:
 
 
 def test_every_script_is_numbered_without_a_gap() -> None:
-    assert [n for n, _ in opening.scripts(after=0)] == list(range(1, opening.SCHEMA_VERSION + 1))
+    assert [n for n, _ in migrations.scripts(after=0)] == list(range(1, migrations.SCHEMA_VERSION + 1))
 
 
 @pytest.mark.parametrize("version", AS_OF)
@@ -64,11 +67,11 @@ def test_a_migration_that_fails_changes_nothing(
     with Store.open(path, clock, Redactor()) as store:
         store.runs.create(RunRow(id="inv-20261129-aaaa", question="q"))
     before = tables(path)
-    scripts, newer = tmp_path / "sql", opening.SCHEMA_VERSION + 1
+    scripts, newer = tmp_path / "sql", migrations.SCHEMA_VERSION + 1
     scripts.mkdir()
     (scripts / f"{newer:04d}_more.sql").write_text("CREATE TABLE more (x); INSERT INTO nowhere VALUES (1);")
-    monkeypatch.setattr(opening, "SCRIPTS", scripts)
-    monkeypatch.setattr(opening, "SCHEMA_VERSION", newer)
+    monkeypatch.setattr(migrations, "SCRIPTS", scripts)
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", newer)
     with pytest.raises(StoreError):
         Store.open(path, clock, Redactor())
     assert tables(path) == before
@@ -83,7 +86,7 @@ def test_a_migration_that_fails_changes_nothing(
 def test_a_newer_schema_is_left_alone(path: Path, clock: FakeClock, *, read_only: bool) -> None:
     Store.open(path, clock, Redactor()).close()
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {opening.SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {migrations.SCHEMA_VERSION + 1}")
     connection.close()
     before = path.read_bytes()
     with pytest.raises(Unreadable, match="newer opsleuth") as raised:
@@ -135,6 +138,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, clock: FakeClock) -> Non
         Store.open(tmp_path, clock, Redactor())
 
 
+@ON_FILE
 def test_a_reader_reads_and_cannot_write(store: Store, path: Path, clock: FakeClock, run: str) -> None:
     with Store.open(path, clock, Redactor(), read_only=True) as reader:
         assert reader.runs.find("-").id == run
@@ -142,6 +146,7 @@ def test_a_reader_reads_and_cannot_write(store: Store, path: Path, clock: FakeCl
             reader.control.set(run, "pause")
 
 
+@ON_FILE
 def test_only_the_owner_can_read(store: Store, path: Path, run: str) -> None:
     with store.lock(run):
         modes = {
@@ -152,6 +157,7 @@ def test_only_the_owner_can_read(store: Store, path: Path, run: str) -> None:
     assert modes[Path("data/opsleuth.db.locks")] == 0o700
 
 
+@ON_FILE
 def test_every_commit_reaches_the_disk(store: Store) -> None:
     database = store._backing.db
     assert database.rows("PRAGMA journal_mode")[0][0] == "wal"

@@ -1,16 +1,14 @@
 """Versions of channels: short, in order, and at peace with those of older runs."""
 
-from pathlib import Path
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.checkpoints.sqlite.saver import Saver, open_saver
+from opsleuth.checkpoints.sqlite.saver import Saver
 from opsleuth.checkpoints.store import Store
 
 
-def test_versions_grow_in_the_order_of_text(store: Store, path: Path) -> None:
-    with open_saver(path) as saver:
+def test_versions_grow_in_the_order_of_text(store: Store) -> None:
+    with store.saver() as saver:
         version = saver.get_next_version(None, None)
         seen = [version]
         for _ in range(1_000):

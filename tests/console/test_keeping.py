@@ -13,7 +13,7 @@ from step_rig import RUN, begun
 from stored_runs import Program
 
 from opsleuth.checkpoints.errors import Conflict, Unreadable
-from opsleuth.checkpoints.sqlite.opening import SCHEMA_VERSION
+from opsleuth.checkpoints.scripts import SCHEMA_VERSION
 from opsleuth.state.outcome import Status
 
 

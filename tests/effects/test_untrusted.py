@@ -49,7 +49,7 @@ def test_a_printed_secret_is_redacted_wherever_it_is_kept(tmp_path: Path, code: 
     kept["events"] = json.dumps(acting.events, default=str)
     kept["observations"] = repr(acting.store.observations.list(RUN))
     kept["effects"] = repr(acting.store.effects.list(RUN))
-    program = Program(acting.store.place, tmp_path)
+    program = Program(acting.store.folder / "store.db", tmp_path)
     for words in (("log", RUN), ("evidence", RUN, "E1", "--raw"), ("report", RUN, "--full"), ("show", RUN)):
         kept[" ".join(words)] = program(*words).stdout
     assert [(name, secret) for name, text in kept.items() for secret in SECRETS if secret in text] == []

@@ -20,7 +20,7 @@ def loop(tmp_path: Path) -> Loop:
 
 
 def raw(loop: Loop) -> sqlite3.Connection:
-    return sqlite3.connect(loop.store.place)
+    return sqlite3.connect(str(loop.store.place))
 
 
 def test_another_graph_revision_is_refused_and_nothing_changes(

@@ -44,9 +44,9 @@ def opensearch(case: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="session")
 def postgres(case: Path) -> Iterator[str]:
     """A PostgreSQL with the statement history of the built-in incident; how its superuser connects."""
-    with servers.postgres() as dsn:
-        store_statements(dsn, rows(case / "statements.jsonl"))
-        yield dsn
+    with servers.postgres() as server:
+        store_statements(server.dsn, rows(case / "statements.jsonl"))
+        yield server.dsn
 
 
 @pytest.fixture(scope="session")

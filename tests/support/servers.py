@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -187,46 +188,53 @@ def listens(port: int) -> Callable[[], bool]:
     return ready
 
 
+class Postgres:
+    """A PostgreSQL of its own. `dsn` is a connection string of its superuser, without a password."""
+
+    def __init__(self, folder: Path, server: str, user: str | None) -> None:
+        self._folder, self._server, self._user = folder, server, user
+        self._port = free_port()
+        self._stack = ExitStack()
+        self.dsn = f"host=127.0.0.1 port={self._port} user=postgres dbname=postgres"
+        self.url = f"postgresql://postgres@127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        listen = ["-p", str(self._port), "-k", str(self._folder), "-c", "listen_addresses=127.0.0.1"]
+        argv = [self._server, "-D", str(self._folder / "data"), *listen]
+        for setting in ("shared_preload_libraries=pg_stat_statements", "fsync=off", "track_io_timing=on"):
+            argv += ["-c", setting]
+        self._stack.enter_context(running(argv, self._folder, _accepts(self.dsn), self._user))
+
+    def stop(self) -> None:
+        """At once: what was under way is rolled back, every connection is cut."""
+        self._stack.close()
+
+    def database(self) -> str:
+        """A new, empty database; its URL."""
+        name = f"opsleuth_{uuid.uuid4().hex}"
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return f"{self.url}/{name}"
+
+
 @contextmanager
-def postgres() -> Iterator[str]:
-    """An empty PostgreSQL with pg_stat_statements; a connection string of its superuser without a password."""
+def postgres() -> Iterator[Postgres]:
+    """An empty PostgreSQL with pg_stat_statements."""
     initdb, server = need("initdb", "postgres")
     user = _not_root()
     with tempfile.TemporaryDirectory(prefix="postgres-") as name:
         folder = Path(name)
         if user:  # below pytest's own folders nobody but their owner may go
             shutil.chown(folder, user)
-        argv = [
-            initdb,
-            "-D",
-            str(folder / "data"),
-            "-U",
-            "postgres",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--no-sync",
-            "--locale=C",
-        ]
+        options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"]
+        argv = [initdb, "-D", str(folder / "data"), *options]
         subprocess.run(argv, check=True, capture_output=True, user=user, cwd=folder)
-        port = free_port()
-        argv = [
-            server,
-            "-D",
-            str(folder / "data"),
-            "-p",
-            str(port),
-            "-k",
-            str(folder),
-            "-c",
-            "listen_addresses=127.0.0.1",
-        ]
-        for setting in ("shared_preload_libraries=pg_stat_statements", "fsync=off", "track_io_timing=on"):
-            argv += ["-c", setting]
-        dsn = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
-        with running(argv, folder, _accepts(dsn), user):
-            yield dsn
+        made = Postgres(folder, server, user)
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop()
 
 
 def _accepts(dsn: str) -> Callable[[], bool]:

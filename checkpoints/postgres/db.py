@@ -1,0 +1,163 @@
+"""The connection to a PostgreSQL server: short transactions, fenced where a run is held, errors in plain words."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from opsleuth.checkpoints import db
+from opsleuth.checkpoints.db import Parameters
+from opsleuth.checkpoints.errors import Lost
+from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.postgres import history
+from opsleuth.checkpoints.postgres.connecting import SCHEMA, connected
+from opsleuth.checkpoints.postgres.dialect import Row, native
+from opsleuth.checkpoints.postgres.lease import Lease
+from opsleuth.checkpoints.postgres.plain import LOST, plain_errors
+
+if TYPE_CHECKING:
+    from opsleuth.checkpoints.saving import Saver
+
+# ruff: noqa: PLC0415 - the framework is loaded by those who drive a graph, not by those who read our tables
+
+_BEGIN = "SELECT begin_writing(?, ?::text[], ?::bigint[], ?)"
+_HOLDER = "SELECT pid, host, locked FROM runs WHERE id = ?"
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
+_COLUMNS = """
+SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?
+"""
+_OWN = {"rowid", "fence", "leased"}
+"""Columns that a file does not have."""
+
+
+class Database(db.Database):
+    """One connection to the server, for one thread and the renewal of its leases.
+
+    While a run is held every write looks first whether it still is, in its own transaction: who was taken for dead
+    writes nothing more. A connection that was lost between two operations is made anew.
+    """
+
+    runs = "seen_runs"
+
+    def __init__(self, place: Server, url: str, *, read_only: bool = False) -> None:
+        self.place: Server = place
+        self.read_only = read_only
+        self.fences: dict[str, int] = {}
+        self.lost: Lost | None = None
+        self._url, self._mutex = url, threading.RLock()
+        self._open = False
+        self._checkpoints: Database | None = None
+        self._connection = connected(place, url, read_only=read_only)
+
+    @property
+    def saved(self) -> "Database":
+        if self.place.checkpoints in (None, self._url):
+            return self
+        if self._checkpoints is None:
+            self._checkpoints = Database(self.place, self.place.checkpoints, read_only=self.read_only)
+        return self._checkpoints
+
+    def close(self) -> None:
+        self._connection.close()
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+
+    def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        if self.lost is not None:
+            raise self.lost
+        with self.using() as connection:
+            cursor = connection.execute(native(sql), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    def change(self, sql: str, parameters: Parameters = ()) -> int:
+        with self.using() as connection, self._fenced():
+            if self._open:
+                return connection.execute(native(sql), parameters).rowcount
+            # One message, and so one transaction.
+            cursor = psycopg.ClientCursor(connection)
+            cursor.execute(f"{self._beginning(None)}; {cursor.mogrify(native(sql), parameters)}")
+            while cursor.nextset():
+                pass
+            return cursor.rowcount
+
+    def write(self, run: str | None = None) -> AbstractContextManager[None]:
+        return self._write(run, alone=False)
+
+    def alone(self) -> AbstractContextManager[None]:
+        return self._write(None, alone=True)
+
+    @contextmanager
+    def _write(self, run: str | None, *, alone: bool) -> Iterator[None]:
+        with self.using() as connection, self._fenced():
+            if self._open:
+                if run is not None or alone:
+                    connection.execute(self._beginning(run, alone=alone))
+                yield
+                return
+            self._open = True
+            try:
+                connection.execute(f"BEGIN; {self._beginning(run, alone=alone)}")
+                yield
+                connection.execute("COMMIT")
+            finally:
+                self._open = False
+                self._roll_back()
+
+    @contextmanager
+    def using(self) -> Iterator[psycopg.Connection[Row]]:
+        """The connection, for this thread alone. Between two transactions a broken one is replaced."""
+        with self._mutex, plain_errors(self.place):
+            if self._connection.closed and not self._open:
+                self._connection = connected(self.place, self._url, read_only=self.read_only)
+            yield self._connection
+
+    def tables(self) -> set[str]:
+        return {row[0] for row in self.rows(_TABLES, (SCHEMA,))}
+
+    def columns(self, table: str) -> set[str]:
+        return {row[0] for row in self.rows(_COLUMNS, (SCHEMA, table))} - _OWN
+
+    def checkpoints(self, run: str) -> list[tuple[str, Mapping[str, Any]]]:
+        return history.documents(self, run) if "checkpoints" in self.tables() else []
+
+    def saver(self) -> "AbstractContextManager[Saver]":
+        from opsleuth.checkpoints.postgres.saver import open_saver
+
+        return open_saver(self)
+
+    def lock(self, run: str, now: str) -> Lease:
+        return Lease(self, run, now)
+
+    def vacuum(self) -> None:
+        """The server does that by itself."""
+
+    def certain(self) -> None:
+        with self.using() as connection, self._fenced():
+            connection.execute(self._beginning(None))
+
+    def _roll_back(self) -> None:
+        """Undo what a failure left open; after a commit there is nothing to undo."""
+        state = self._connection.info.transaction_status
+        if state in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            self._connection.execute("ROLLBACK")
+
+    def _beginning(self, run: str | None, *, alone: bool = False) -> str:
+        held = list(self.fences)
+        parameters: Sequence[Any] = (run, held, [self.fences[name] for name in held], alone)
+        return psycopg.ClientCursor(self._connection).mogrify(native(_BEGIN), parameters)
+
+    @contextmanager
+    def _fenced(self) -> Iterator[None]:
+        """Say who has taken a run over, where a write was refused for that."""
+        try:
+            yield
+        except psycopg.Error as error:
+            if error.sqlstate != LOST:
+                raise
+            run = str(error.diag.message_primary)
+            self._roll_back()
+            row = self.row(_HOLDER, (run,))
+            raise Lost(run, *(tuple(row) if row else (None, None, None))) from None

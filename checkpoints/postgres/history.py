@@ -1,0 +1,32 @@
+"""The framework's checkpoints of a run, read without the framework."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from opsleuth.checkpoints.db import Database
+from opsleuth.checkpoints.unpacking import damaged, unpacked
+
+_LIST = """
+SELECT checkpoint_id, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id
+"""
+_BLOBS = (
+    "SELECT channel, version, type, blob FROM checkpoint_blobs WHERE thread_id = ? AND checkpoint_ns = ''"
+)
+
+
+def documents(db: Database, run: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Id and document of each, oldest first. Values that did not change between two are stored once. Raises Unreadable."""
+    blobs = {
+        (row["channel"], row["version"]): unpacked(run, f"(channel {row['channel']})", row["blob"])
+        for row in db.rows(_BLOBS, (run,))
+        if row["type"] == "msgpack"
+    }
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for row in db.rows(_LIST, (run,)):
+        document = row["checkpoint"]
+        if not isinstance(document, dict) or not isinstance(document.get("channel_values"), dict):
+            raise damaged(run, row["checkpoint_id"])
+        versions = document["channel_versions"].items()
+        more = {name: blobs[name, version] for name, version in versions if (name, version) in blobs}
+        found.append((row["checkpoint_id"], document | {"channel_values": document["channel_values"] | more}))
+    return found
