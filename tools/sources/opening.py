@@ -25,6 +25,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "declared": ("opsleuth.tools.sources.declared", "DeclaredSource"),
     "elasticsearch": ("opsleuth.tools.sources.opensearch", "SearchSource"),
     "opensearch": ("opsleuth.tools.sources.opensearch", "SearchSource"),
+    "kubernetes": ("opsleuth.tools.sources.kubernetes", "KubernetesSource"),
     "logfiles": ("opsleuth.tools.sources.logfiles", "LogFilesSource"),
 }
 

@@ -261,5 +261,5 @@ class Declared(Common):
 
 
 SourceSettings = Annotated[
-    Prometheus | Postgres | Git | Journal | LogFiles | Search | Declared, Field(discriminator="kind")
+    Prometheus | Postgres | Git | Journal | LogFiles | Search | Kubernetes | Declared, Field(discriminator="kind")
 ]  # fmt: skip

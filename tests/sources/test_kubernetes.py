@@ -1,0 +1,173 @@
+"""Objects, events, rollouts and logs of a cluster; what it refuses is named and never counts as absent."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract_server import Asked, ContractServer, Reply, contract_server
+from kube_cluster import cluster, kubeconfig, status
+from live_rig import SPAN, ask, one
+
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.state.calls import ResultStatus
+from opsleuth.state.clock import FakeClock
+from opsleuth.tools.sources.live import LiveSource
+from opsleuth.tools.spec import NotPermitted, Unavailable
+
+CLOCK = FakeClock(datetime(2026, 3, 3, 14, 30, tzinfo=UTC))
+
+
+@pytest.fixture
+def server() -> Iterator[ContractServer]:
+    with contract_server(cluster) as running:
+        yield running
+
+
+def source_at(server: ContractServer, folder: Path, **more: Any) -> LiveSource:
+    return one(CLOCK, kind="kubernetes", kubeconfig=str(kubeconfig(folder, server.url)), **more)
+
+
+def refusing(*words: str, but: str = "\0") -> Callable[[Asked], Reply]:
+    """The cluster, which forbids every path that holds one of these words."""
+
+    def answering(asked: Asked) -> Reply:
+        if any(word in asked.path for word in words) and but not in asked.path:
+            return status(
+                403, "Forbidden", f'{asked.path.split("/")[-1]} is forbidden: User "oncall" cannot list it'
+            )
+        return cluster(asked)
+
+    return answering
+
+
+async def test_objects_and_what_the_detectors_see_in_them(server: ContractServer, tmp_path: Path) -> None:
+    result = await ask([source_at(server, tmp_path)], "objects_get", kind="Pod", name="orders")
+    [pod] = result.record["objects"]
+    assert (pod["namespace"], pod["restarts"], pod["ready"]) == ("shop", 3, 0)
+    assert "CrashLoopBackOff" in pod["reasons"]
+    assert any(f["service"] == "orders" for f in result.record["findings"])
+    assert result.record.get("not_read") is None  # a kind that the cluster does not have is not missing
+
+
+async def test_a_rollout_is_a_change_with_its_difference(server: ContractServer, tmp_path: Path) -> None:
+    changes = (await source_at(server, tmp_path).read(["changes"], SPAN)).changes or ()
+    assert [(c.service, c.kind, c.version) for c in changes] == [("orders", "deploy", "2.13.2"), ("orders", "deploy", "2.14.0")]  # fmt: skip
+    assert changes[1].time == datetime(2026, 3, 3, 13, 50, tzinfo=UTC).timestamp()
+    assert "-  - CACHE_MB=256" in (changes[1].diff or "")
+    assert "+  - CACHE_MB=4096" in (changes[1].diff or "")
+
+
+async def test_an_undone_rollout_has_the_time_of_its_undoing(tmp_path: Path) -> None:
+    def answering(asked: Asked) -> Reply:
+        reply = cluster(asked)
+        if asked.path.endswith("/replicasets"):
+            items = [dict(item) for item in reply.body["items"]]
+            notes = {
+                "deployment.kubernetes.io/revision": "5",
+                "deployment.kubernetes.io/revision-history": "3",
+            }
+            items[1] = items[1] | {"metadata": items[1]["metadata"] | {"annotations": notes}}
+            return Reply({"items": items})
+        if asked.path.endswith("/deployments"):
+            first = reply.body["items"][0]
+            moved = {"type": "Progressing", "status": "True", "lastUpdateTime": "2026-03-03T14:25:00Z"}
+            return Reply({"items": [first | {"status": {"conditions": [moved]}}]})
+        return reply
+
+    with contract_server(answering) as server:
+        changes = (await source_at(server, tmp_path).read(["changes"], SPAN)).changes or ()
+    assert [(c.kind, c.version) for c in changes] == [("deploy", "2.14.0"), ("rollback", "2.13.2")]
+    assert changes[1].time == datetime(2026, 3, 3, 14, 25, tzinfo=UTC).timestamp()
+
+
+async def test_events(server: ContractServer, tmp_path: Path) -> None:
+    result = await ask([source_at(server, tmp_path)], "events_list", type="Warning")
+    [event] = result.record["events"]
+    assert (event["object"], event["reason"], event["count"]) == ("Pod/orders-6d5c7f8b4-x7k2p", "BackOff", 12)
+    assert result.scanned == 2
+
+
+async def test_logs_of_this_run_and_of_the_one_before(server: ContractServer, tmp_path: Path) -> None:
+    lines = (await source_at(server, tmp_path).read(["logs"], SPAN)).logs or ()
+    assert [(line.service, line.level, line.previous) for line in lines] == [
+        ("payments", "warn", False),
+        ("orders", "ERROR", True),
+        ("orders", "INFO", False),
+    ]
+    assert lines[0].message == "slow call to orders"
+    assert "OutOfMemoryError" in lines[1].message
+    asked = [a.query for a in server.asked if a.path.endswith("/log")]
+    assert {query["timestamps"] for query in asked} == {"true"}
+    assert int(asked[0]["sinceSeconds"]) == 2.5 * 3600  # the window and an hour before it
+
+
+async def test_what_may_not_be_seen_is_named_and_is_not_absent(tmp_path: Path) -> None:
+    """W13: no node matches, but no node could be looked at."""
+    with contract_server(refusing("/nodes")) as server:
+        source = source_at(server, tmp_path)
+        present = await ask([source], "objects_get", kind="Pod")
+        absent = await ask([source], "objects_get", kind="Node")
+    assert present.status is ResultStatus.OK
+    assert "nodes may not be listed" in present.record["not_read"]["s (objects)"]
+    assert absent.status is ResultStatus.NOT_RECORDED
+
+
+async def test_where_only_one_namespace_may_be_seen_that_is_taken(tmp_path: Path) -> None:
+    with contract_server(refusing("/pods", but="/namespaces/shop")) as server:
+        found = await source_at(server, tmp_path).read(["logs"], SPAN)
+    assert len(found.logs or ()) == 3
+    assert found.missed == ("pods of other namespaces than shop may not be listed",)
+
+
+async def test_namespaces_that_are_configured_are_all_that_is_asked(
+    server: ContractServer, tmp_path: Path
+) -> None:
+    await source_at(server, tmp_path, namespaces=["shop", "web"]).read(["events"], SPAN)
+    assert sorted(server.paths()) == ["/api/v1/namespaces/shop/events", "/api/v1/namespaces/web/events"]
+
+
+async def test_logs_that_may_not_be_read(tmp_path: Path) -> None:
+    with contract_server(refusing("/log")) as server:
+        result = await ask([source_at(server, tmp_path)], "logs_search", text="x")
+    assert result.status is ResultStatus.NOT_RECORDED
+    assert "may not be read" in result.record["not_read"]["s (logs)"]
+
+
+async def test_nothing_may_be_seen(tmp_path: Path) -> None:
+    with contract_server(refusing("/")) as server, pytest.raises(NotPermitted, match="cannot list it"):
+        await source_at(server, tmp_path).read(["objects"], SPAN)
+
+
+async def test_what_is_no_cluster(tmp_path: Path) -> None:
+    with (
+        contract_server(lambda _: Reply({"hello": "world"})) as server,
+        pytest.raises(Unavailable, match="did not answer with a list"),
+    ):
+        await source_at(server, tmp_path).read(["objects"], SPAN)
+
+
+async def test_services_by_label_or_by_name(server: ContractServer, tmp_path: Path) -> None:
+    source = source_at(server, tmp_path)
+    await source.discover()
+    assert source.services == {"orders", "payments"}
+
+
+async def test_doctor_says_permission_by_permission(tmp_path: Path) -> None:
+    with contract_server(refusing("/nodes")) as server:
+        checks = {c.what: c for c in await source_at(server, tmp_path).check()}
+    assert (checks["version"].text, checks["context"].text) == ("v1.31.4", "test, namespace shop")
+    assert checks["nodes"].state == "failed"
+    assert "allow list on nodes" in checks["nodes"].remedy
+    assert checks["pods"].state == checks["horizontalpodautoscalers"].state == "ok"
+
+
+async def test_no_variable_that_is_a_secret_comes_out(server: ContractServer, tmp_path: Path) -> None:
+    """B2: the redactor sees a variable by its name, in a document and in the difference of two."""
+    source = source_at(server, tmp_path)
+    shown = [await ask([source], "changes_list"), await ask([source], "objects_get", kind="Deployment")]
+    text = json.dumps([Redactor()(result.record).value for result in shown])
+    assert "CACHE_MB" in text
+    assert "geheim" not in text

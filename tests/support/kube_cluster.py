@@ -1,0 +1,118 @@
+"""A cluster as the public API documents describe it: two deployments, one of which was rolled out badly and restarts."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from contract_server import Asked, Reply
+
+APPS = "apps/v1"
+
+
+def kubeconfig(folder: Path, url: str, *, namespace: str = "shop") -> Path:
+    """A kubeconfig that leads to `url` without credentials."""
+    path = folder / "kubeconfig"
+    document = {
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": url}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "namespace": namespace}}],
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def status(code: int, reason: str, message: str) -> Reply:
+    """An error as the API gives it: a Status."""
+    return Reply({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message}, code)  # fmt: skip
+
+
+def _meta(name: str, created: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "namespace": "shop", "creationTimestamp": created, **more}
+
+
+def _template(image: str, **environment: str) -> dict[str, Any]:
+    variables = [{"name": name, "value": value} for name, value in environment.items()]
+    return {"template": {"spec": {"containers": [{"name": "app", "image": image, "env": variables}]}}}
+
+
+def _revision(number: int, created: str, image: str, **environment: str) -> dict[str, Any]:
+    notes = {"deployment.kubernetes.io/revision": str(number)}
+    owner = {"kind": "Deployment", "name": "orders", "uid": "u-orders"}
+    meta = _meta(f"orders-6d5c7f8b{number}", created, annotations=notes, ownerReferences=[owner])
+    return {"metadata": meta, "spec": _template(image, **environment)}
+
+
+def _pod(name: str, owner: str, **container: Any) -> dict[str, Any]:
+    labels = {"app": owner, "pod-template-hash": "6d5c7f8b4"}
+    meta = _meta(name, "2026-03-03T13:50:00Z", labels=labels,
+                 ownerReferences=[{"kind": "ReplicaSet", "name": f"{owner}-6d5c7f8b4"}])  # fmt: skip
+    state = {
+        "name": "app",
+        "ready": True,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": "2026-03-03T13:50:05Z"}},
+    }
+    return {"metadata": meta, "spec": {"nodeName": "node-1"}, "status": {"phase": "Running", "containerStatuses": [state | container]}}  # fmt: skip
+
+
+KILLED = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-03-03T14:05:00Z"}}
+LISTS: Mapping[str, Sequence[dict[str, Any]]] = {
+    "pods": [
+        _pod("orders-6d5c7f8b4-x7k2p", "orders", restartCount=3, ready=False, lastState=KILLED,
+             state={"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}),
+        _pod("payments-6d5c7f8b4-q9w4z", "payments"),
+    ],
+    "deployments": [
+        {"metadata": _meta("orders", "2026-01-01T00:00:00Z", uid="u-orders", labels={"app": "orders"}),
+         "spec": {"replicas": 1, **_template("shop/orders:2.14.0", CACHE_MB="4096", DB_PASSWORD="geheim-4711")},  # noqa: S106
+         "status": {"replicas": 1, "unavailableReplicas": 1,
+                    "conditions": [{"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"}]}},
+        {"metadata": _meta("payments", "2026-01-01T00:00:00Z", uid="u-payments", labels={"app": "payments"}),
+         "spec": {"replicas": 1, **_template("shop/payments:1.0.0")}, "status": {"replicas": 1, "readyReplicas": 1}},
+    ],
+    "replicasets": [
+        _revision(4, "2026-03-03T13:50:00Z", "shop/orders:2.14.0", CACHE_MB="4096", DB_PASSWORD="geheim-4711"),  # noqa: S106
+        _revision(3, "2026-03-01T09:00:00Z", "shop/orders:2.13.2", CACHE_MB="256", DB_PASSWORD="geheim-4711"),  # noqa: S106
+    ],
+    "events": [
+        {"involvedObject": {"kind": "Pod", "name": "orders-6d5c7f8b4-x7k2p", "namespace": "shop"}, "type": "Warning",
+         "reason": "BackOff", "message": "Back-off restarting failed container", "count": 12,
+         "firstTimestamp": "2026-03-03T14:01:00Z", "lastTimestamp": "2026-03-03T14:20:00Z"},
+        {"involvedObject": {"kind": "Deployment", "name": "orders"}, "type": "Normal", "reason": "ScalingReplicaSet",
+         "message": "Scaled up replica set", "eventTime": "2026-03-03T13:50:00.123456Z", "lastTimestamp": None},
+    ],
+    "nodes": [{"metadata": {"name": "node-1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}],
+}  # fmt: skip
+LOGS = {
+    ("orders-6d5c7f8b4-x7k2p", False): "2026-03-03T14:06:00.5Z INFO starting\n",
+    (
+        "orders-6d5c7f8b4-x7k2p",
+        True,
+    ): "2026-03-03T14:04:59.9Z ERROR java.lang.OutOfMemoryError: Java heap space\n",
+    (
+        "payments-6d5c7f8b4-q9w4z",
+        False,
+    ): '2026-03-03T14:00:00Z {"level":"warn","msg":"slow call to orders"}\n',
+}
+
+
+def cluster(asked: Asked) -> Reply:
+    """Lists of every kind that it has, logs of pods, and 404 for the rest."""
+    if asked.path == "/version":
+        return Reply({"major": "1", "minor": "31", "gitVersion": "v1.31.4"})
+    parts = asked.path.split("/")
+    if parts[-1] == "log":
+        return _log(parts[-2], previous=asked.query.get("previous") == "true")
+    kind = parts[-1]
+    if kind in LISTS:
+        return Reply({"kind": "List", "metadata": {"resourceVersion": "7"}, "items": LISTS[kind]})
+    if kind == "horizontalpodautoscalers":
+        return Reply("404 page not found\n", 404)
+    return Reply({"kind": "List", "metadata": {}, "items": None})
+
+
+def _log(pod: str, *, previous: bool) -> Reply:
+    if (pod, previous) not in LOGS:
+        return status(400, "BadRequest", f'previous terminated container "app" in pod "{pod}" not found')
+    return Reply(LOGS[pod, previous])
