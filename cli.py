@@ -22,9 +22,10 @@ from opsleuth.console.commands import (
     telling,
 )
 from opsleuth.console.options import Group
+from opsleuth.service import commands as service
 from opsleuth.state.outcome import ExitCode
 
-ROOMS = (investigating, reading, branching, deciding, keeping, sourcing, telling, measuring)
+ROOMS = (investigating, reading, branching, deciding, keeping, sourcing, telling, measuring, service)
 """Where the commands are, in the order in which the help lists them."""
 
 

@@ -135,6 +135,11 @@ class Events:
         head = self._db.row("SELECT seq FROM event_heads WHERE run = ?", (run,))
         return int(head["seq"]) if head else 0
 
+    def count(self, run: str, type: str) -> int:  # noqa: A002 - the record's own word
+        """How many events of one type a run has."""
+        row = self._db.row("SELECT count(*) AS total FROM events WHERE run = ? AND type = ?", (run, type))
+        return int(row["total"]) if row else 0
+
     def verify(self, run: str) -> Verification:
         """Recompute the chain. Finds a changed, removed, inserted or cut-off line."""
         before, count = _FIRST, 0

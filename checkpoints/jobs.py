@@ -7,7 +7,7 @@ one transaction: neither can be there without the other.
 import json
 
 from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.intake import Taken
+from opsleuth.checkpoints.intake import Intake, Taken
 
 QUEUE = "runs"
 TASK = "opsleuth.investigate"
@@ -23,14 +23,21 @@ SELECT :queue, :task, :severity * 1000 - least(:most, count(*)), :run, :run, CAS
 FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = :queue AND args ->> 'team' = :team
 ON CONFLICT DO NOTHING
 """
+# A job can be lost where a worker that was taken for dead ends it after all; its run must not be lost with it.
+_LOST = """
+SELECT intake.run FROM intake JOIN runs ON runs.id = intake.run
+WHERE runs.status IN ('queued', 'running', 'interrupted') AND NOT EXISTS (
+    SELECT 1 FROM procrastinate_jobs AS jobs WHERE jobs.lock = intake.run AND jobs.status IN ('todo', 'doing')
+)
+"""
 _COUNT = "SELECT status, count(*) AS total FROM procrastinate_jobs WHERE queue_name = ? GROUP BY status"
 
 
 class Jobs:
     """The table of jobs."""
 
-    def __init__(self, backing: Backing) -> None:
-        self._db = backing.db
+    def __init__(self, backing: Backing, intake: Intake) -> None:
+        self._db, self._intake = backing.db, intake
 
     def put(self, taken: Taken) -> None:
         """Put a run in line; one that waits already stays where it is."""
@@ -44,6 +51,15 @@ class Jobs:
             "args": json.dumps({"run": taken.run, "team": taken.team}),
         }
         self._db.change(_PUT, values)
+
+    def put_lost(self) -> tuple[str, ...]:
+        """Put those runs in line again that are not over and that no job is of; their ids."""
+        lost = tuple(str(row["run"]) for row in self._db.rows(_LOST))
+        for run in lost:
+            taken = self._intake.get(run)
+            if taken is not None:
+                self.put(taken)
+        return lost
 
     def counts(self) -> dict[str, int]:
         """Jobs by their state: todo, doing, and those that ended and were not removed yet. Empty without a queue."""

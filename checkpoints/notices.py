@@ -15,6 +15,10 @@ VALUES (:run, :key, :target, :kind, :document, :now, :now, 0, '')
 ON CONFLICT DO NOTHING
 """
 _DUE = "SELECT * FROM notices WHERE delivered IS NULL AND due <= :now ORDER BY due LIMIT :limit"
+_CLAIM = """
+UPDATE notices SET due = :later
+WHERE run = :run AND key = :key AND target = :target AND delivered IS NULL AND due = :due
+"""
 _DELIVERED = """
 UPDATE notices SET delivered = :now, tries = tries + 1, problem = ''
 WHERE run = :run AND key = :key AND target = :target AND delivered IS NULL
@@ -35,6 +39,7 @@ class Notice:
     kind: str
     document: Mapping[str, Any]
     created: str = ""
+    due: str = ""
     tries: int = 0
 
     @property
@@ -72,10 +77,16 @@ class Notices:
                 kind=row["kind"],
                 document=json.loads(row["document"]),
                 created=row["created"],
+                due=row["due"],
                 tries=row["tries"],
             )
             for row in rows
         )
+
+    def claim(self, notice: Notice, until: datetime) -> bool:
+        """Keep others from it until then; False if somebody was faster."""
+        values = {"due": notice.due, "later": stamp(until)}
+        return bool(self._db.change(_CLAIM, self._key(notice) | values))
 
     def delivered(self, notice: Notice) -> None:
         """The target has it."""

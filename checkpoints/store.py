@@ -119,7 +119,7 @@ class Store:
     def jobs(self) -> "Jobs":
         from opsleuth.checkpoints.jobs import Jobs
 
-        return Jobs(self._backing)
+        return Jobs(self._backing, self.intake)
 
     @cached_property
     def alerts(self) -> "Alerts":

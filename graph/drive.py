@@ -54,17 +54,23 @@ async def drive(
     deps: Deps,
     pace: Pace | None = None,
     hold: Hold | None = None,
+    leaving: asyncio.Event | None = None,
 ) -> Ended:
-    """Run to the end of the attempt. A cancellation goes on to verify, so that a report is left behind."""
-    watcher = asyncio.create_task(_watch(deps))
+    """Run to the end of the attempt. A cancellation goes on to verify, so that a report is left behind.
+
+    With `leaving` the process drives other runs too: signals are its own affair, and the event says when to go.
+    """
+    watcher = asyncio.create_task(_watch(deps, leaving))
     try:
         while True:
             caught: list[signal.Signals] = []
             try:
-                with _signals(deps, caught):
+                with _signals(deps, caught) if leaving is None else contextlib.nullcontext():
                     await _run(graph, given, config, deps, pace)
                     return Ended()
             except GraphDrained:
+                if leaving is not None and leaving.is_set():
+                    return Ended(Status.INTERRUPTED, detail="its process is being stopped")
                 if caught:
                     if not await _goes_on(graph, config, deps, caught, hold):
                         return _stopped(caught)
@@ -131,11 +137,13 @@ def _stopped(caught: list[signal.Signals]) -> Ended:
     return Ended(Status.PAUSED, detail="the terminal was closed" if caught else "on request")
 
 
-async def _watch(deps: Deps) -> None:
-    """Stop the calls in flight as soon as another process asks for a pause or a cancellation, or the store fails."""
+async def _watch(deps: Deps, leaving: asyncio.Event | None) -> None:
+    """Stop the calls in flight when another process asks for a pause or an end, this one leaves, or the store fails."""
     heard: str | None = None
     while True:
         await asyncio.sleep(POLL_SECONDS)
+        if leaving is not None and leaving.is_set():
+            deps.stopping.stop()
         try:
             wish = deps.halted()
         except StoreError:  # the next thing that the run wants to store fails with the same words

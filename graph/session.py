@@ -4,6 +4,7 @@ One process per run: the lock is held for the whole attempt. The state's own sta
 finished; the runs row is a cache of it for `list`, repaired here.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -61,6 +62,7 @@ class Runner:
 
     `on_event` hears every event as it is stored. `asker` puts questions to a person at this process's terminal;
     without one they stay pending. `pace` decides between two nodes, `hold` after a Ctrl-C, whether the run goes on.
+    `leaving`, where one process drives many runs, tells all of them to stop at the next node.
     """
 
     store: Store
@@ -70,6 +72,7 @@ class Runner:
     pace: Pace | None = None
     asker: Asker | None = None
     hold: Hold | None = None
+    leaving: asyncio.Event | None = None
 
     async def start(self, request: StartRequest) -> Outcome:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
@@ -217,7 +220,7 @@ class Runner:
                 given = answered(await graph.aget_state(config), given, deps, self.asker)
                 if given is None:
                     break
-            ended = await drive(graph, given, config, deps, self.pace, self.hold)
+            ended = await drive(graph, given, config, deps, self.pace, self.hold, self.leaving)
             if not (await graph.aget_state(config)).interrupts:
                 break
             given = Answering({})

@@ -72,6 +72,8 @@ class Parts:
     tape: Tape | None = None
     memory: Path | None = None
     """A file that keeps which way of asking a model's server knows."""
+    around: Callable[[Deciders, Store], Deciders] = lambda deciders, _: deciders
+    """Puts something between a run and those who decide in it."""
 
 
 def toolbox_of(parts: Parts, settings: Settings, sources: Sources, added: Added) -> Toolbox:
@@ -134,6 +136,10 @@ def deps_for(
 
 def deciders_of(parts: Parts, settings: Settings, store: Store) -> Deciders:
     """Those of the parts where they are given, else those of the run's settings. Raises ConfigError, UsageError."""
+    return parts.around(_deciders(parts, settings, store), store)
+
+
+def _deciders(parts: Parts, settings: Settings, store: Store) -> Deciders:
     if parts.planner is not None:
         return Deciders(
             parts.planner(settings.planner), parts.reviewer(settings.planner) if parts.reviewer else None

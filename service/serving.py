@@ -7,7 +7,7 @@ from pathlib import Path
 
 import uvicorn
 
-from opsleuth.checkpoints.places import Place
+from opsleuth.checkpoints.places import Place, Server
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.console.modeling import settings_of
@@ -18,6 +18,7 @@ from opsleuth.graph.prepare import Settings
 from opsleuth.service.app import build
 from opsleuth.service.intake import Desk
 from opsleuth.service.office import Office
+from opsleuth.service.queue import make_queue
 from opsleuth.service.settings import read_service
 from opsleuth.service.stores import Stores
 from opsleuth.state.clock import SystemClock
@@ -34,7 +35,8 @@ def serve(options: Options, host: str, port: int, case: Path | None) -> int:
     """Serve until a signal. Raises ConfigError without sources, without PostgreSQL, for a secret that is not there."""
     settings, service = _of_every_run(options, case), read_service()
     secrets = revealed({name: sender.secret for name, sender in service.senders.items()})
-    place = options.database
+    place = server_of(options.database)
+    make_queue(place)
     stores = Stores(lambda: Store.open(place, _CLOCK, Redactor()))
     office = Office(
         stores, Desk(settings, lambda store, taken: store.jobs.put(taken), _CLOCK), service, _CLOCK, secrets
@@ -73,9 +75,10 @@ def revealed(secrets: Mapping[str, Secret]) -> dict[str, str]:
         raise ConfigError(f"[service]: {error}") from None
 
 
-def needs_server(place: Place) -> None:
-    """Raises ConfigError for a database that many machines cannot share."""
-    if isinstance(place, Path):
-        raise ConfigError(
-            f"{place} is a file of this machine: many workers need PostgreSQL, --db postgresql://USER@HOST/DATABASE"
-        )
+def server_of(place: Place) -> Server:
+    """The database as a server. Raises ConfigError for a file: many machines cannot share it."""
+    if isinstance(place, Server):
+        return place
+    raise ConfigError(
+        f"{place} is a file of this machine: many workers need PostgreSQL, --db postgresql://USER@HOST/DATABASE"
+    )

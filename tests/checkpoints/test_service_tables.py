@@ -77,6 +77,8 @@ def test_a_notice_is_written_once_and_stays_until_it_is_delivered(store: Store, 
     assert store.notices.put(notice)
     assert not store.notices.put(notice)
     (due,) = store.notices.due()
+    until = clock.now() + timedelta(seconds=60)
+    assert [store.notices.claim(due, until), store.notices.claim(due, until)] == [True, False]
     store.notices.later(due, clock.now() + timedelta(seconds=30), "connection refused")
     assert store.notices.due() == ()
     clock.advance(30)

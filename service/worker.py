@@ -1,0 +1,206 @@
+"""A worker: takes runs from the queue and drives them, several at once, until it is told to end.
+
+Whatever ends an attempt but the run itself, the job goes back into the queue: the worker is being stopped, the
+database went away, another process holds the run. A worker that dies says nothing; others find its jobs by its
+silence. Each run in work has a store of its own, with its lease and its fence.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import httpx
+import procrastinate
+import psycopg
+from procrastinate.exceptions import ConnectorException
+
+from opsleuth.checkpoints.errors import Busy, NotFound, StoreError, StoreFailed, Unreadable
+from opsleuth.checkpoints.jobs import QUEUE, TASK
+from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.store import Store
+from opsleuth.graph.outcome import Outcome, outcome_of
+from opsleuth.graph.session import Runner
+from opsleuth.graph.wiring import Parts
+from opsleuth.service.gate import gated
+from opsleuth.service.notices import deliver, tell
+from opsleuth.service.queue import Again, TakenUpAgain, queue_of, take_over
+from opsleuth.service.settings import Service
+from opsleuth.state.clock import Clock
+from opsleuth.state.errors import OpsleuthError
+from opsleuth.state.outcome import FINISHED, Status, StopReason
+
+log = logging.getLogger("opsleuth.worker")
+BUSY_SECONDS = 5.0
+"""After so long a run that somebody else holds is looked at again."""
+RECONNECT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One process. `secrets` are those of the webhooks, by name; `parts` what runs are made of."""
+
+    place: Server
+    service: Service
+    clock: Clock
+    concurrency: int = 4
+    parts: Parts = field(default_factory=Parts)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    leaving: asyncio.Event = field(default_factory=asyncio.Event)
+    _idle: list[Store] = field(default_factory=list)
+
+    async def run(self) -> None:
+        """Work until `leaving` is set and the runs in work have stopped at a node."""
+        with contextlib.closing(self):
+            async with self._beside():
+                while not self.leaving.is_set():
+                    try:
+                        await self._work()
+                    except (ConnectorException, psycopg.Error, OSError) as error:
+                        log.warning("the queue cannot be reached (%s): trying again", type(error).__name__)
+                    await self._pause(RECONNECT_SECONDS)
+
+    def close(self) -> None:
+        """Close the stores that nobody uses."""
+        while self._idle:
+            self._idle.pop().close()
+
+    async def _work(self) -> None:
+        """One connection to the queue: until the worker is to end, or the connection is lost."""
+        app = queue_of(self.place)
+        app.task(name=TASK, queue=QUEUE, retry=TakenUpAgain())(self.investigate)
+        async with app.open_async():
+            working = asyncio.create_task(
+                app.run_worker_async(
+                    queues=[QUEUE],
+                    concurrency=self.concurrency,
+                    install_signal_handlers=False,
+                    delete_jobs="successful",
+                    fetch_job_polling_interval=self.service.heartbeat_seconds,
+                    update_heartbeat_interval=self.service.heartbeat_seconds,
+                    stalled_worker_timeout=self.service.stalled_seconds,
+                )
+            )
+            sweeping = asyncio.create_task(self._sweep(app))
+            leaving = asyncio.create_task(self.leaving.wait())
+            try:
+                await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                working.cancel()
+                await _ended(working, sweeping, leaving)
+
+    async def investigate(self, run: str, team: str) -> None:
+        """One attempt of a run. Raises Again where the run has not come to an end or a question by it."""
+        log.info("%s of %s begins", run, team)
+        with self._store() as store:
+            try:
+                outcome = await self._attempt(store, run)
+            except NotFound:
+                return  # it was removed meanwhile
+            except Busy as busy:
+                raise Again(BUSY_SECONDS, str(busy)) from None
+            except (OpsleuthError, Unreadable) as error:
+                outcome = self._set_aside(store, run, f"it cannot be worked on: {error}")
+            if outcome.status is Status.INTERRUPTED:
+                raise Again(0, "its worker is being stopped")
+            tell(store, outcome, self.service.webhooks)
+        log.info("%s is %s (%s)", run, outcome.status, outcome.stop_reason or "-")
+
+    async def _attempt(self, store: Store, run: str) -> Outcome:
+        progress = store.events.count(run, "step.completed")
+        strikes = store.intake.attempt(run, progress)
+        if strikes > self.service.most_strikes:
+            return self._set_aside(store, run, f"{strikes - 1} attempts in a row ended before the next node")
+        parts = replace(self.parts, around=lambda deciders, own: gated(deciders, own, self.service.model))
+        runner = Runner(store, clock=self.clock, parts=parts, leaving=self.leaving)
+        wishes = {wish.kind for wish in store.control.pending(run)}
+        for kind in ("terminate", "cancel"):
+            if kind in wishes:
+                return await runner.end(run, kind)
+        return await runner.resume(run, {})
+
+    def _set_aside(self, store: Store, run: str, why: str) -> Outcome:
+        """End a run that harms or cannot be read, without touching its graph; `opsleuth resume` may still go on."""
+        log.error("%s is set aside: %s", run, why)
+        with store.transaction():
+            store.runs.update(run, status=Status.FAILED, stop_reason=StopReason.INTERNAL_ERROR)
+            store.events.append(
+                run, "run.failed", {"status": "failed", "stop_reason": "internal_error", "detail": why}
+            )
+        return outcome_of(store, run, Status.FAILED, StopReason.INTERNAL_ERROR, why)
+
+    @contextlib.contextmanager
+    def _store(self) -> Iterator[Store]:
+        """A store for one attempt, kept for the next one unless something went wrong with it."""
+        store = self._idle.pop() if self._idle else Store.open(self.place, self.clock, Redactor())
+        try:
+            yield store
+        except BaseException:
+            store.close()
+            raise
+        self._idle.append(store)
+
+    async def _sweep(self, app: procrastinate.App) -> None:
+        """Take over from workers that fell silent; put runs in line whose job was lost."""
+        while True:
+            await asyncio.sleep(self.service.heartbeat_seconds)
+            try:
+                if taken := await take_over(app, self.service.stalled_seconds):
+                    log.warning("%d runs of silent workers are taken over", taken)
+                with self._store() as store:
+                    store.jobs.put_lost()
+            except (ConnectorException, psycopg.Error, StoreError) as error:
+                log.warning("the queue cannot be looked through (%s)", type(error).__name__)
+
+    @contextlib.asynccontextmanager
+    async def _beside(self) -> AsyncIterator[None]:
+        """What goes on whether the queue is connected or not: messages to others, and removal of old runs."""
+        tasks = [asyncio.create_task(self._deliver()), asyncio.create_task(self._retain())]
+        try:
+            yield
+        finally:
+            await _ended(*tasks)
+
+    async def _deliver(self) -> None:
+        async with httpx.AsyncClient(follow_redirects=False) as client:
+            while True:
+                with contextlib.suppress(StoreFailed), self._store() as store:
+                    await deliver(store, self.service.webhooks, self.secrets, self.clock, client)
+                await asyncio.sleep(1.0)
+
+    async def _retain(self) -> None:
+        while True:
+            with contextlib.suppress(StoreFailed), self._store() as store:
+                retain(store, self.clock, self.service.retention_days)
+            await asyncio.sleep(3_600)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait so long, or until the worker is to end."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.leaving.wait(), seconds)
+
+
+def retain(store: Store, clock: Clock, days: int) -> int:
+    """Remove runs that ended and were last changed so many days ago; how many. What runs, waits or queues stays."""
+    removed = 0
+    for run in store.prune.candidates(clock.now() - timedelta(days=days)):
+        row = store.runs.get(run)
+        if row is not None and row.status in FINISHED:
+            with contextlib.suppress(Busy):
+                store.prune.remove(run)
+                removed += 1
+    if removed:
+        store.prune.reclaim()
+    return removed
+
+
+async def _ended(*tasks: "asyncio.Task[object]") -> None:
+    """End them, whatever they end with."""
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            log.warning("%s: %s", type(result).__name__, result)

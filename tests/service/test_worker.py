@@ -1,0 +1,209 @@
+"""Workers on a real PostgreSQL: they take runs, stop at a node, succeed those that died, set poison aside."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import pytest
+from loop_rig import concludes
+from service_rig import Api, serving
+from worker_rig import Place, started, worker
+
+from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.service.queue import make_queue
+from opsleuth.service.worker import retain
+from opsleuth.state.clock import FakeClock
+from opsleuth.state.outcome import FINISHED, Status, StopReason
+
+SECONDS = 60.0
+"""Longer than anything here takes, so that a failure ends."""
+
+
+def calls(tool: str, thing: str, **arguments: Any) -> dict[str, Any]:
+    return {"reason": "go", "calls": [{"tool": tool, "arguments": {"thing": thing, **arguments}}]}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+async def api(server: Server) -> AsyncIterator[Api]:
+    make_queue(server)
+    async with serving(server, enqueue=lambda store, taken: store.jobs.put(taken)) as running:
+        yield running
+
+
+@asynccontextmanager
+async def working(world: Place, server: Server, concurrency: int = 2, **table: Any) -> AsyncIterator[None]:
+    """A worker in this process while the block runs."""
+    one = worker(world.folder, server, concurrency, table)
+    task = asyncio.create_task(one.run())
+    try:
+        yield
+    finally:
+        one.leaving.set()
+        await task
+
+
+@contextmanager
+def processes(world: Place, server: Server, count: int, **table: Any) -> Iterator[list["Popen[bytes]"]]:
+    """Workers as processes, ended with the block."""
+    running = [started(world.folder, server, **table) for _ in range(count)]
+    try:
+        yield running
+    finally:
+        for process in running:
+            process.terminate()
+            with suppress(ProcessLookupError):
+                process.wait(SECONDS)
+
+
+async def seen(what: Callable[[], bool]) -> None:
+    """Come back once this is so."""
+    async with asyncio.timeout(SECONDS):
+        while not what():  # noqa: ASYNC110 - another process works, and tells nobody
+            await asyncio.sleep(0.05)
+
+
+async def until(api: Api, run: str, *statuses: Status) -> RunRow:
+    """The run's row, once it stands like this."""
+    await seen(lambda: api.store.runs.find(run).status in statuses)
+    return api.store.runs.find(run)
+
+
+async def test_a_queued_run_is_worked_on_to_its_end(api: Api, world: Place, server: Server) -> None:
+    world.write(calls("look", "a"), concludes("It is 7.", "E1"))
+    runs = [await api.start() for _ in range(5)]
+    async with working(world, server):
+        rows = [await until(api, run, *FINISHED) for run in runs]
+    assert {row.stop_reason for row in rows} == {StopReason.CONCLUDED}
+    assert sorted(world.lines("looked")) == sorted(f"{run} a" for run in runs)
+    assert api.store.jobs.counts() == {}
+
+
+async def test_an_approval_over_the_api_lets_the_run_go_on(api: Api, world: Place, server: Server) -> None:
+    world.write(calls("restart", "a"), concludes("Done.", "E1"))
+    run = await api.start()
+    async with working(world, server):
+        await until(api, run, Status.WAITING)
+        assert world.lines("done") == []
+        (asked,) = (await api("GET", "/api/approvals", api.token("view"))).json()["approvals"]
+        path = f"/api/tasks/{run}/approvals/{asked['id']}/approve"
+        answer = await api("POST", path, api.token("approve"), json={"digest": asked["digest"]})
+        assert answer.status_code == 200
+        await until(api, run, *FINISHED)
+    assert world.lines("done") == [f"{run} a"]
+    assert api.store.approvals.list(run)[0].answered_by == "shop-approve"
+
+
+async def test_a_run_is_cancelled_while_it_waits_or_queues(api: Api, world: Place, server: Server) -> None:
+    world.write(calls("restart", "a"), concludes("Done.", "E1"))
+    waits = await api.start()
+    async with working(world, server):
+        await until(api, waits, Status.WAITING)
+    queued = await api.start()
+    for run in (waits, queued):
+        assert (await api("POST", f"/api/tasks/{run}/cancel", api.token("run"), json={})).status_code == 202
+    async with working(world, server):
+        rows = [await until(api, run, *FINISHED) for run in (waits, queued)]
+    assert {row.status for row in rows} == {Status.CANCELED}
+    assert world.lines("done") == []
+    assert (await api("GET", f"/api/tasks/{waits}/report", api.token("view"))).json()[
+        "stop_reason"
+    ] == "canceled"
+
+
+async def test_a_worker_that_is_told_to_end_stops_at_a_node_and_another_goes_on(
+    api: Api, world: Place, server: Server
+) -> None:
+    world.write(calls("look", "a", seconds=3), concludes("It is 7.", "E1"))
+    run = await api.start()
+    with processes(world, server, 1) as (first,):
+        await until(api, run, Status.RUNNING)
+        await seen(lambda: bool(world.lines("looked")))
+        first.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(first.wait, SECONDS) == 0
+    assert api.store.jobs.counts() == {"todo": 1}
+    async with working(world, server):
+        row = await until(api, run, *FINISHED)
+    assert (row.stop_reason, row.attempt) == (StopReason.CONCLUDED, 2)
+
+
+async def test_a_dead_workers_run_goes_on_from_its_last_node(api: Api, world: Place, server: Server) -> None:
+    world.write(calls("look", "a"), calls("look", "b", seconds=2), concludes("It is 7.", "E1", "E2"))
+    run = await api.start()
+    with processes(world, server, 1) as (first,):
+        await seen(lambda: len(world.lines("looked")) == 2)
+        first.kill()
+        first.wait()
+    async with working(world, server):
+        row = await until(api, run, *FINISHED)
+    assert (row.stop_reason, row.attempt) == (StopReason.CONCLUDED, 2)
+    assert world.lines("looked") == [f"{run} a", f"{run} b", f"{run} b"]
+
+
+async def test_a_run_that_kills_its_workers_is_set_aside_and_the_others_are_not(
+    api: Api, world: Place, server: Server
+) -> None:
+    world.write(calls("look", "a", die=True))
+    run = await api.start()
+    with processes(world, server, 1, most_strikes=2) as running:
+        async with asyncio.timeout(SECONDS):
+            while api.store.runs.find(run).status not in FINISHED:
+                if running[0].poll() is not None:
+                    running[0] = started(world.folder, server, most_strikes=2)
+                await asyncio.sleep(0.05)  # another process works; it tells nobody
+    row = api.store.runs.find(run)
+    assert (row.status, row.stop_reason) == (Status.FAILED, StopReason.INTERNAL_ERROR)
+    assert "2 attempts in a row" in api.store.events.read(run)[-1]["data"]["detail"]
+    assert len(world.lines("looked")) == 3  # the first had made the plan
+    assert row.resumable
+
+
+async def test_a_run_whose_job_was_lost_is_put_in_line_again(api: Api, world: Place, server: Server) -> None:
+    world.write(concludes("Nothing."))
+    run = await api.start()
+    api.store._backing.db.change("DELETE FROM procrastinate_jobs")
+    async with working(world, server):
+        await until(api, run, *FINISHED)
+
+
+async def test_teams_take_turns_and_the_most_urgent_goes_first(
+    api: Api, world: Place, server: Server
+) -> None:
+    world.write(calls("look", "a"), concludes("It is 7.", "E1"))
+    shop = [await api.start(f"shop {n}") for n in range(4)]
+    token = api.token("run", team="bank")
+    bank = [
+        (await api("POST", "/api/tasks", token, json={"question": f"bank {n}"})).json()["task_id"]
+        for n in range(2)
+    ]
+    alert = {"text": "down", "service": "x", "severity": "critical"}
+    urgent = (await api("POST", "/api/tasks", token, json={"alert": alert})).json()["task_id"]
+    async with working(world, server, concurrency=1):
+        for run in (*shop, *bank, urgent):
+            await until(api, run, *FINISHED)
+    order = [line.split()[0] for line in world.lines("looked")]
+    assert order[0] == urgent
+    assert max(order.index(run) for run in bank) < order.index(shop[3])
+
+
+async def test_old_runs_go_and_those_that_wait_stay(server: Server, clock: FakeClock) -> None:
+    make_queue(server)
+    async with serving(server, clock) as api:
+        runs = {status: await api.start(status) for status in (*FINISHED, Status.WAITING, Status.QUEUED)}
+        for status, run in runs.items():
+            api.store.runs.update(run, status=status)
+        clock.advance(29 * 86_400)
+        assert retain(api.store, clock, 30) == 0
+        clock.advance(2 * 86_400)
+        assert retain(api.store, clock, 30) == len(FINISHED)
+        left = {row.status for row in api.store.runs.list()}
+    assert left == {Status.WAITING, Status.QUEUED}

@@ -1,0 +1,127 @@
+"""Workers as programs of their own, in a made-up world where everything that is really done leaves a line in a file.
+
+As a program: `worker_rig.py FOLDER URL CONCURRENCY [TABLE]` works until a signal; TABLE is `[service]` as JSON. The
+folder's `script.json` holds the decisions. `looked.log` and `done.log` have a line with the run's id for every call.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from loop_rig import World
+
+from opsleuth.checkpoints.places import Server
+from opsleuth.graph.prepare import Opened
+from opsleuth.graph.wiring import Parts
+from opsleuth.service.queue import make_queue
+from opsleuth.service.settings import service_of
+from opsleuth.service.worker import Worker
+from opsleuth.service.working import until_signal
+from opsleuth.state.calls import Risk
+from opsleuth.state.clock import SystemClock
+from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
+
+QUICK = {"heartbeat_seconds": 0.5, "stalled_seconds": 2.0}
+
+
+class Slowly(Arguments):
+    thing: str
+    seconds: float = 0.0
+    die: bool = False
+
+
+class Place:
+    """The world of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, *script: Any) -> None:
+        """Store the decisions of every run."""
+        World(self.folder).write(*script)
+
+    def lines(self, log: str) -> list[str]:
+        """What was written to `looked` or `done`, in order: run and thing."""
+        path = self.folder / f"{log}.log"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def more_than_once(self) -> dict[str, int]:
+        """Changes that were made again."""
+        return {line: count for line, count in Counter(self.lines("done")).items() if count > 1}
+
+    def parts(self) -> Parts:
+        return Parts(
+            sources=lambda _: Opened(Sources()),
+            planner=lambda _: World(self.folder).planner(),
+            specs=(
+                self._spec("look", self._look, Risk.READ),
+                self._spec("restart", self._restart, Risk.HIGH),
+            ),
+        )
+
+    def _spec(self, name: str, run: Any, risk: Risk) -> ToolSpec:
+        return ToolSpec(
+            name=name,
+            purpose="Do something with a thing.",
+            not_for="Anything else.",
+            arguments=Slowly,
+            example={"thing": "a"},
+            run=run,
+            risk=risk,
+            target=lambda arguments: arguments.thing if risk is Risk.HIGH else None,
+        )
+
+    async def _look(self, arguments: Slowly, context: ToolContext) -> ToolResult:
+        self._log("looked", arguments, context)
+        if arguments.die:
+            os.kill(os.getpid(), signal.SIGKILL)
+        await asyncio.sleep(arguments.seconds)
+        return ToolResult(record={"thing": arguments.thing, "value": 7}, headline="it is 7", source="rig")
+
+    async def _restart(self, arguments: Slowly, context: ToolContext) -> ToolResult:
+        self._log("done", arguments, context)
+        await asyncio.sleep(arguments.seconds)
+        return ToolResult(record={"changed": arguments.thing}, headline=f"changed {arguments.thing}")
+
+    def _log(self, log: str, arguments: Slowly, context: ToolContext) -> None:
+        line = f"{Path(context.folder or '').name} {arguments.thing}\n"
+        with (self.folder / f"{log}.log").open("a") as out:
+            out.write(line)
+
+
+def worker(folder: Path, server: Server, concurrency: int, table: Mapping[str, Any]) -> Worker:
+    """A worker in this world."""
+    return Worker(
+        server, service_of({**QUICK, **table}, "the test"), SystemClock(), concurrency, Place(folder).parts()
+    )
+
+
+def started(folder: Path, server: Server, concurrency: int = 4, **table: Any) -> "subprocess.Popen[bytes]":
+    """A worker as a process of its own; what it says is added to `worker.log`."""
+    argv = [sys.executable, __file__, str(folder), server.url, str(concurrency), json.dumps(table)]
+    with (folder / "worker.log").open("ab") as log:
+        return subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment())
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def main(arguments: Sequence[str]) -> int:
+    folder, url, concurrency, table = arguments
+    server = Server(url, Path(folder))
+    make_queue(server)
+    asyncio.run(until_signal(worker(Path(folder), server, int(concurrency), json.loads(table))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
