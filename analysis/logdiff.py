@@ -7,9 +7,10 @@ it; the loud errors are often its callers'.
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from statistics import NormalDist
 
 from opsleuth.analysis.failure_words import (
@@ -22,7 +23,7 @@ from opsleuth.analysis.losses import counted_operations
 from opsleuth.analysis.onset import moment_of
 from opsleuth.analysis.records import Dependency, Finding, PatternCount, Recording
 from opsleuth.analysis.spans import Traffic
-from opsleuth.analysis.steps import Companions, Counted, LostStep, Tally, compare, rise
+from opsleuth.analysis.steps import ENOUGH, Companions, Counted, LostStep, Tally, compare, rise
 from opsleuth.analysis.templates import mine
 from opsleuth.analysis.topology import callees_of
 from opsleuth.analysis.windows import BASELINE, Windows, arrange, place
@@ -34,8 +35,8 @@ LOST = 2.5
 # Standard deviations from which a line of failure counts as more frequent: rare ones come by chance, two or three
 # at a time, among the many statements of a system.
 RISEN = 2.5
-# Share of systems in which some line of failure becomes frequent by chance.
-BY_CHANCE = 0.05
+# Share of systems in which some line of failure becomes frequent, or some usual line goes missing, by chance.
+BY_CHANCE = 0.02
 # A callee's failures explain a caller's if they are at least half as sure.
 COMPARABLE = 0.5
 QUOTED = 120
@@ -76,9 +77,18 @@ class Written:
 
     @cached_property
     def needed(self) -> float:
-        """Standard deviations that one of all lines of failure reaches by chance in so few systems (Bonferroni)."""
-        tried = sum(line.failure for lines in self.by_service.values() for line in lines)
-        return max(RISEN, NormalDist().inv_cdf(1 - BY_CHANCE / max(1, tried)))
+        """Standard deviations that one of all lines of failure reaches by chance in so few systems."""
+        return max(RISEN, _beyond_chance(line.failure for line in self._lines))
+
+    @cached_property
+    def missed(self) -> float:
+        """The same of all usual lines that are frequent enough to be missed."""
+        counts = (line.counted.total(self.windows.reference) for line in self._lines if line.usual)
+        return max(LOST, _beyond_chance(count >= ENOUGH for count in counts))
+
+    @property
+    def _lines(self) -> Iterator[Statement]:
+        return chain.from_iterable(self.by_service.values())
 
     def failures(self, service: str) -> list[Rise]:
         """The same, those included that may have become so by chance."""
@@ -111,6 +121,11 @@ def mostly_name(rises: Sequence[Rise], others: Collection[str]) -> bool:
     names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(others)))})(?![\w-])")
     pointing = sum(rise.now for rise in rises if names.search(rise.line.name))
     return 2 * pointing > sum(rise.now for rise in rises)
+
+
+def _beyond_chance(tried: Iterable[bool]) -> float:
+    """Standard deviations that one of all that were tried reaches by chance in a share `BY_CHANCE` (Bonferroni)."""
+    return NormalDist().inv_cdf(1 - BY_CHANCE / max(1, sum(tried)))
 
 
 def read(recording: Recording) -> Written:
@@ -202,7 +217,7 @@ def lost_steps(written: Written, seen: Traffic) -> list[Finding]:
     found = []
     for service, lines in written.by_service.items():
         missing = lost_lines(lines, operations.get(service, ()), windows)
-        lost = [one for one in missing if one.loss.size >= LOST]
+        lost = [one for one in missing if one.loss.size >= written.missed]
         if lost:
             new = [rise for rise in written.failures(service) if not rise.usual]
             found.append(_lost_finding(service, max(lost, key=lambda one: one.order), new))
