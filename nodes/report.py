@@ -59,10 +59,12 @@ def report(state: Investigation, deps: Deps) -> Document:
 
 
 def _not_available(said: Iterable[str], sources: Iterable[str], observed: Iterable[Observation]) -> list[str]:
-    """What the conclusion says, what has no source, and what was asked for and not there; each once."""
+    """What the conclusion says, what has no source, what was not there when asked for, which sources were missed; each once."""
     asked = (f"{o.tool}: {o.headline}" for o in observed if o.status is ResultStatus.NOT_RECORDED)
     failed = (f"{o.tool}: {o.headline}" for o in observed if o.status in _FAILED and not _decided(o))
-    return list(dict.fromkeys((*said, *sources, *asked, *failed)))
+    missed = {name: why for o in observed for name, why in (o.record.get("not_read") or {}).items()}
+    partly = (f"{name}: {why}"[:1000] for name, why in missed.items())
+    return list(dict.fromkeys((*said, *sources, *asked, *failed, *partly)))
 
 
 def _told(code: str, deps: Deps) -> Iterable[Mapping[str, Any]]:

@@ -44,7 +44,7 @@ class HttpSource(LiveSource, Generic[Settings]):
         api = self.api()
         async with api.session() as session:
             found = await self.ask(session, capability, window)
-        return Fetched(found.rows, (*found.asked, *api.log), (*found.notes, *_skewed(api)))
+        return Fetched(found.rows, (*found.asked, *api.log), (*found.notes, *_skewed(api)), found.missed)
 
     @abstractmethod
     async def ask(self, session: Session, capability: Capability, window: Span) -> Fetched:

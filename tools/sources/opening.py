@@ -25,6 +25,13 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "declared": ("opsleuth.tools.sources.declared", "DeclaredSource"),
     "elasticsearch": ("opsleuth.tools.sources.opensearch", "SearchSource"),
     "opensearch": ("opsleuth.tools.sources.opensearch", "SearchSource"),
+    "loki": ("opsleuth.tools.sources.loki", "LokiSource"),
+    "jaeger": ("opsleuth.tools.sources.jaeger", "JaegerSource"),
+    "tempo": ("opsleuth.tools.sources.tempo", "TempoSource"),
+    "github": ("opsleuth.tools.sources.github", "GitHubSource"),
+    "gitlab": ("opsleuth.tools.sources.gitlab", "GitLabSource"),
+    "grafana": ("opsleuth.tools.sources.grafana", "GrafanaSource"),
+    "alertmanager": ("opsleuth.tools.sources.alertmanager", "AlertmanagerSource"),
     "kubernetes": ("opsleuth.tools.sources.kubernetes", "KubernetesSource"),
     "logfiles": ("opsleuth.tools.sources.logfiles", "LogFilesSource"),
 }

@@ -232,6 +232,82 @@ class Search(Http):
     max_lines: Lines = 200_000
 
 
+class Loki(Http):
+    """Grafana Loki.
+
+    `match` is a stream selector, with stages of a pipeline if you like; by default it is every stream that has the
+    first of `service_labels` that any has. Labels name service, level, pod and host of a line.
+    """
+
+    kind: Literal["loki"] = "loki"
+    match: Annotated[str, StringConstraints(max_length=2_000)] = ""
+    service_labels: Fields = ("service_name", "service", "app", "container", "job")
+    level_labels: Fields = ("level", "detected_level", "severity")
+    pod_labels: Fields = ("pod", "k8s_pod_name")
+    host_labels: Fields = ("node_name", "node", "host", "hostname")
+    before: Before = 3_600.0
+    max_lines: Lines = 200_000
+
+
+class Jaeger(Http):
+    """Jaeger's query API. `only` are the services that are asked about (default: all that it knows)."""
+
+    kind: Literal["jaeger"] = "jaeger"
+    only: Annotated[tuple[Name, ...], Field(max_length=200)] = ()
+    before: Before = 3_600.0
+    max_traces: Annotated[int, Field(ge=1, le=5_000)] = 200
+
+
+class Tempo(Http):
+    """Grafana Tempo. `match` is a TraceQL query of the traces that are looked at."""
+
+    kind: Literal["tempo"] = "tempo"
+    match: Annotated[str, StringConstraints(max_length=2_000)] = "{}"
+    before: Before = 3_600.0
+    max_traces: Annotated[int, Field(ge=1, le=1_000)] = 100
+
+
+class GitHub(Http):
+    """A repository (`owner/name`) of GitHub: deployments, and what was merged. `service` is what it deploys.
+
+    `environments` narrows which deployments count. For a server of your own, url ends with /api/v3.
+    """
+
+    kind: Literal["github"] = "github"
+    url: Url = "https://api.github.com"
+    repository: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$", max_length=200)]
+    service: Name | None = None
+    environments: Annotated[tuple[Name, ...], Field(max_length=50)] = ()
+    before: Before = 7 * 86_400.0
+
+
+class GitLab(Http):
+    """A project (`group/name`) of GitLab: deployments, and what was merged. The token goes into `token`."""
+
+    kind: Literal["gitlab"] = "gitlab"
+    url: Url = "https://gitlab.com"
+    project: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    service: Name | None = None
+    environments: Annotated[tuple[Name, ...], Field(max_length=50)] = ()
+    before: Before = 7 * 86_400.0
+
+
+class Grafana(Http):
+    """Annotations of Grafana, as people and pipelines set them. A tag `service:cart` names the service of one."""
+
+    kind: Literal["grafana"] = "grafana"
+    tags: Annotated[tuple[Name, ...], Field(max_length=50)] = ()
+    service_tag: Name = "service"
+    before: Before = 86_400.0
+
+
+class Alertmanager(Http):
+    """Alerts that are firing, and silences that keep quiet about some."""
+
+    kind: Literal["alertmanager"] = "alertmanager"
+    service_labels: Fields = ("service", "service_name", "app", "app_kubernetes_io_name", "job")
+
+
 class Kubernetes(Common):
     """A cluster, by the `context` (default: the current one) of a kubeconfig (default: where kubectl looks).
 
@@ -261,5 +337,5 @@ class Declared(Common):
 
 
 SourceSettings = Annotated[
-    Prometheus | Postgres | Git | Journal | LogFiles | Search | Kubernetes | Declared, Field(discriminator="kind")
+    Prometheus | Postgres | Git | Journal | LogFiles | Search | Loki | Jaeger | Tempo | Kubernetes | GitHub | GitLab | Grafana | Alertmanager | Declared, Field(discriminator="kind")
 ]  # fmt: skip
