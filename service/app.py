@@ -15,7 +15,7 @@ from opsleuth import __version__
 from opsleuth.checkpoints.errors import Busy, Conflict, NotFound, StoreError, StoreFailed
 from opsleuth.service.limits import BodyLimit
 from opsleuth.service.office import Office, Refused
-from opsleuth.service.routes import approvals, events, operations, reports, tasks, webhooks
+from opsleuth.service.routes import approvals, events, operations, page, reports, tasks, webhooks
 from opsleuth.state.errors import UsageError
 
 ROUTERS = (tasks.router, events.router, reports.router, approvals.router, webhooks.router, operations.router)
@@ -47,7 +47,7 @@ def build(office: Office) -> FastAPI:
         lifespan=life,
     )
     app.state.office = office
-    for router in ROUTERS:
+    for router in (*ROUTERS, page.router):
         app.include_router(router)
     app.add_middleware(BodyLimit, most=office.service.body_bytes)
     app.add_middleware(Watched, office=office)

@@ -1,11 +1,10 @@
 """Workers on a real PostgreSQL: they take runs, stop at a node, succeed those that died, set poison aside."""
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -53,7 +52,7 @@ async def working(world: Place, server: Server, concurrency: int = 2, **table: A
 
 
 @contextmanager
-def processes(world: Place, server: Server, count: int, **table: Any) -> Iterator[list["Popen[bytes]"]]:
+def processes(world: Place, server: Server, count: int, **table: Any) -> Iterator[list[ForkServerProcess]]:
     """Workers as processes, ended with the block."""
     running = [started(world.folder, server, **table) for _ in range(count)]
     try:
@@ -61,8 +60,7 @@ def processes(world: Place, server: Server, count: int, **table: Any) -> Iterato
     finally:
         for process in running:
             process.terminate()
-            with suppress(ProcessLookupError):
-                process.wait(SECONDS)
+            process.join(SECONDS)
 
 
 async def seen(what: Callable[[], bool]) -> None:
@@ -128,8 +126,9 @@ async def test_a_worker_that_is_told_to_end_stops_at_a_node_and_another_goes_on(
     with processes(world, server, 1) as (first,):
         await until(api, run, Status.RUNNING)
         await seen(lambda: bool(world.lines("looked")))
-        first.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(first.wait, SECONDS) == 0
+        first.terminate()
+        await asyncio.to_thread(first.join, SECONDS)
+        assert first.exitcode == 0
     assert api.store.jobs.counts() == {"todo": 1}
     async with working(world, server):
         row = await until(api, run, *FINISHED)
@@ -142,7 +141,7 @@ async def test_a_dead_workers_run_goes_on_from_its_last_node(api: Api, world: Pl
     with processes(world, server, 1) as (first,):
         await seen(lambda: len(world.lines("looked")) == 2)
         first.kill()
-        first.wait()
+        first.join()
     async with working(world, server):
         row = await until(api, run, *FINISHED)
     assert (row.stop_reason, row.attempt) == (StopReason.CONCLUDED, 2)
@@ -157,7 +156,7 @@ async def test_a_run_that_kills_its_workers_is_set_aside_and_the_others_are_not(
     with processes(world, server, 1, most_strikes=2) as running:
         async with asyncio.timeout(SECONDS):
             while api.store.runs.find(run).status not in FINISHED:
-                if running[0].poll() is not None:
+                if running[0].exitcode is not None:
                     running[0] = started(world.folder, server, most_strikes=2)
                 await asyncio.sleep(0.05)  # another process works; it tells nobody
     row = api.store.runs.find(run)

@@ -102,13 +102,14 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 @contextlib.contextmanager
-def browser(program: str, home: Path) -> Iterator[Page]:
-    """A fresh browser with one tab, that can reach nothing."""
+def browser(program: str, home: Path, *, reaches: str | None = None) -> Iterator[Page]:
+    """A fresh browser with one tab, that can reach nothing but this host."""
+    rules = "MAP * ~NOTFOUND" + (f", EXCLUDE {reaches}" if reaches else "")
     to_read, we_write = os.pipe()
     we_read, to_write = os.pipe()
     command = [
         program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-        f"--user-data-dir={home}", "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
+        f"--user-data-dir={home}", f"--host-resolver-rules={rules}", "--remote-debugging-pipe",
     ]  # fmt: skip
     with subprocess.Popen(
         [sys.executable, "-c", _SHIM, str(to_read), str(to_write), *command],

@@ -1,17 +1,15 @@
-"""Workers as programs of their own, in a made-up world where everything that is really done leaves a line in a file.
+"""Workers as processes of their own, in a made-up world where everything that is really done leaves a line in a file.
 
-As a program: `worker_rig.py FOLDER URL CONCURRENCY [TABLE]` works until a signal; TABLE is `[service]` as JSON. The
-folder's `script.json` holds the decisions. `looked.log` and `done.log` have a line with the run's id for every call.
+The folder's `script.json` holds the decisions. `looked.log` and `done.log` have a line with the run's id for every call.
 """
 
 import asyncio
-import json
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from loop_rig import World
 from opsleuth.checkpoints.places import Server
 from opsleuth.graph.prepare import Opened
 from opsleuth.graph.wiring import Parts
-from opsleuth.service.queue import make_queue
 from opsleuth.service.settings import service_of
 from opsleuth.service.worker import Worker
 from opsleuth.service.working import until_signal
@@ -29,6 +26,8 @@ from opsleuth.state.clock import SystemClock
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload(["worker_rig", "opsleuth.graph.session", "opsleuth.models.offline"])
 QUICK = {"heartbeat_seconds": 0.5, "stalled_seconds": 2.0}
 
 
@@ -104,24 +103,16 @@ def worker(folder: Path, server: Server, concurrency: int, table: Mapping[str, A
     )
 
 
-def started(folder: Path, server: Server, concurrency: int = 4, **table: Any) -> "subprocess.Popen[bytes]":
-    """A worker as a process of its own; what it says is added to `worker.log`."""
-    argv = [sys.executable, __file__, str(folder), server.url, str(concurrency), json.dumps(table)]
+def started(folder: Path, server: Server, concurrency: int = 4, **table: Any) -> ForkServerProcess:
+    """A worker as a process of its own, at once: one process has loaded everything, and forks."""
+    process = FORKING.Process(target=_work, args=(folder, server.url, concurrency, table), daemon=True)
+    process.start()
+    return process
+
+
+def _work(folder: Path, url: str, concurrency: int, table: Mapping[str, Any]) -> None:
+    """What it says is added to `worker.log`."""
     with (folder / "worker.log").open("ab") as log:
-        return subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment())
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-
-
-def main(arguments: Sequence[str]) -> int:
-    folder, url, concurrency, table = arguments
-    server = Server(url, Path(folder))
-    make_queue(server)
-    asyncio.run(until_signal(worker(Path(folder), server, int(concurrency), json.loads(table))))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    asyncio.run(until_signal(worker(folder, Server(url, folder), concurrency, table)))
