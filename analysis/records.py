@@ -183,6 +183,18 @@ class AlertFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Runbook:
+    """What people wrote down for a kind of case: Markdown, and what it is for. It is advice, no evidence."""
+
+    name: str
+    title: str
+    text: str
+    services: tuple[str, ...] = ()
+    alerts: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """Everything that a detector may look at. A list that is None is a source that is not available.
 
@@ -206,6 +218,7 @@ class Recording:
     events: Sequence[PlatformEvent] | None = None
     objects: Sequence[ObjectState] | None = None
     statements: Sequence[StatementLoad] | None = None
+    runbooks: Sequence[Runbook] | None = None
     asked: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
 

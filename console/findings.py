@@ -43,6 +43,7 @@ def sections(document: Document, times: Display) -> list[Section]:
         Section("DENIED", tuple(map(_denied, _rows(document, "denied"))), 2),
         Section("UNTRUSTED", tuple(str(row.get("why")) for row in _rows(document, "orders_in_data")), 1),
         Section("DONE", tuple(map(_effect, _rows(document, "effects"))), 2),
+        Section("RUNBOOKS", tuple(map(_runbook, _rows(document, "runbooks"))), 1),
         Section("NEXT", tuple(_next(document)), 4),
         Section("EVIDENCE", tuple(_evidence(document)), 3, "lines"),
     )
@@ -184,6 +185,11 @@ def _outcome(row: Mapping[str, Any]) -> str:
         return "did not happen"
     verdict = {True: "check passed", False: "CHECK FAILED", None: "not checked"}[row.get("verified")]
     return f"{status}, {verdict}{f': {seen}' if seen else ''}"
+
+
+def _runbook(row: Mapping[str, Any]) -> str:
+    """People's advice for such a case: named, so that they read it; nothing of it was carried out by itself."""
+    return _cite(f"{row.get('title')} ({row.get('name')}), by {row.get('fits_by')}", row.get("evidence"))
 
 
 def _next(document: Document) -> Iterable[str]:

@@ -90,6 +90,10 @@ def _around(variables: Mapping[str, str], here: Path) -> Iterator[Found]:
         top = next(folder for folder in (here, *here.parents) if (folder / ".git").exists())
         lines = ('kind = "git"', f'path = "{top}"', '# service = "orders-api"   # of the whole repository, or paths = { "folder/" = "service" }')  # fmt: skip
         yield Found("changes", lines, f"this repository, {top}")
+    for folder in ("runbooks", "docs/runbooks"):
+        if any((here / folder).glob("**/*.md")):
+            yield Found("runbooks", ('kind = "runbooks"', f'folder = "{folder}"'), f"the folder {folder}")
+            break
     if _journal():
         yield Found("journal", ('kind = "journal"',), "the journal of this machine")
 

@@ -84,6 +84,7 @@ def _orient(view: PlannerView) -> Sequence[CallRequest]:
         _call("topology", own, "what it calls and who calls it"),
         _call("changes_list", {}, "what was changed before the onset"),
         _call("events_list", {}, "what the platform says"),
+        _call("runbooks_find", {}, "what people wrote down for such a case"),
     )
 
 

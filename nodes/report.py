@@ -47,6 +47,7 @@ def report(state: Investigation, deps: Deps) -> Document:
             for row in deps.store.evidence.list(deps.run)
             if row.number <= len(observed)
         ],
+        "runbooks": list(_runbooks(observed)),
         "effects": [_effect(row) for row in deps.store.effects.list(deps.run)],
         "denied": [_denied(o) for o in observed if _decided(o)],
         "usage": raw["budget"]["used"],
@@ -65,6 +66,16 @@ def _not_available(said: Iterable[str], sources: Iterable[str], observed: Iterab
     missed = {name: why for o in observed for name, why in (o.record.get("not_read") or {}).items()}
     partly = (f"{name}: {why}"[:1000] for name, why in missed.items())
     return list(dict.fromkeys((*said, *sources, *asked, *failed, *partly)))
+
+
+def _runbooks(observed: Iterable[Observation]) -> Iterable[Mapping[str, Any]]:
+    """The runbooks that the planner was shown, each once, with what they fit by and where their text stands."""
+    seen: set[str] = set()
+    for o in observed:
+        for book in o.record.get("runbooks", ()) if o.tool == "runbooks_find" else ():
+            if book["name"] not in seen:
+                seen.add(book["name"])
+                yield {**{key: book[key] for key in ("name", "title", "fits_by")}, "evidence": o.evidence}
 
 
 def _told(code: str, deps: Deps) -> Iterable[Mapping[str, Any]]:

@@ -8,6 +8,7 @@ from opsleuth.tools.logs import LOGS
 from opsleuth.tools.metrics import METRICS
 from opsleuth.tools.objects import OBJECTS
 from opsleuth.tools.patterns import PATTERNS
+from opsleuth.tools.runbooks import RUNBOOKS
 from opsleuth.tools.spec import ToolSpec
 from opsleuth.tools.statements import STATEMENTS
 from opsleuth.tools.suspects import SUSPECTS
@@ -26,6 +27,7 @@ BUILTIN: tuple[ToolSpec, ...] = (
     *EVENTS,
     *OBJECTS,
     *STATEMENTS,
+    *RUNBOOKS,
     *EVIDENCE,
     *CALCULATE,
     *TIME_NOW,

@@ -78,7 +78,7 @@ class Toolbox:
     @property
     def not_available(self) -> tuple[str, ...]:
         lost: dict[str, list[str]] = {}
-        for spec in self._unserved.values():
+        for spec in (s for s in self._unserved.values() if s.capability != "runbooks"):  # advice, not data
             lost.setdefault(spec.capability or "", []).append(spec.name)
         unknown: dict[str, list[str]] = {}
         for spec in self._by_name.values():

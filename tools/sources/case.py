@@ -15,6 +15,7 @@ from opsleuth.analysis.records import LogLine, Recording, Span
 from opsleuth.tools.sources import case_rows as rows
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.incident import FILE, Incident, NotACase, read_incident
+from opsleuth.tools.sources.runbooks import runbooks_in
 from opsleuth.tools.sources.seek import SLACK, start_of
 from opsleuth.tools.sources.tables import PARQUET_REMEDY, Row, Trouble, can_read_parquet, find_table
 
@@ -112,6 +113,8 @@ class CaseFolder:
         tables: dict[str, Any] = {
             t.field: self._table(t) for t in TABLES if t.capability in wanted and t.name in self._files
         }
+        if "runbooks" in wanted and "runbooks" in self.capabilities:
+            tables["runbooks"] = list(runbooks_in(self.path / "runbooks"))
         return Recording(alert=self.incident.alert_facts, window=window or self.incident.span, **tables)
 
     def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
@@ -146,11 +149,6 @@ class CaseFolder:
             return rows.stream(path, rows.log_line, trouble)
         trouble.note = f"a long log: detectors see it from {HELD_BEFORE / 3600:g} h before the window, log search sees all"
         return _until(rows.stream(path, rows.log_line, trouble, start), window.end + SLACK)
-
-    def runbooks(self) -> dict[str, str]:
-        """The text of each runbook by its file name."""
-        files = sorted((self.path / "runbooks").glob("*.md"))
-        return {file.name: file.read_text(encoding="utf-8", errors="replace") for file in files}
 
     def _table(self, table: Table) -> list[Any]:
         with self._lock:

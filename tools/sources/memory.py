@@ -15,6 +15,7 @@ FIELDS: dict[Capability, tuple[str, ...]] = {
     "events": ("events",),
     "objects": ("objects",),
     "statements": ("statements",),
+    "runbooks": ("runbooks",),
 }
 ROWS = tuple(field for fields in FIELDS.values() for field in fields)
 

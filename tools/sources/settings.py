@@ -329,6 +329,13 @@ class Kubernetes(Common):
     max_lines: Lines = 100_000
 
 
+class RunbookFolder(Common):
+    """A folder of runbooks, Markdown files with front matter or a telling title."""
+
+    kind: Literal["runbooks"] = "runbooks"
+    folder: Name
+
+
 class Declared(Common):
     """What the configuration itself says of services: whom each calls."""
 
@@ -337,5 +344,5 @@ class Declared(Common):
 
 
 SourceSettings = Annotated[
-    Prometheus | Postgres | Git | Journal | LogFiles | Search | Loki | Jaeger | Tempo | Kubernetes | GitHub | GitLab | Grafana | Alertmanager | Declared, Field(discriminator="kind")
+    Prometheus | Postgres | Git | Journal | LogFiles | Search | Loki | Jaeger | Tempo | Kubernetes | GitHub | GitLab | Grafana | Alertmanager | RunbookFolder | Declared, Field(discriminator="kind")
 ]  # fmt: skip
