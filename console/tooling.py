@@ -81,12 +81,12 @@ def test(
     options: Options, name: str, arguments: str, case: Path | None, since: str | None, until: str | None
 ) -> int:
     """`tools test`: one read call. Raises UsageError for what is no such call; 7 where a source does not answer."""
-    settings = _settings(options, case)
+    settings = settings_for(options, case)
     opened = open_sources(settings) if settings.case or settings.sources else Opened(Sources())
     added = added_tools(_policy(options), opened.vault)
     toolbox = Toolbox((*BUILTIN, *added.specs), opened.sources, read_only=True)
     clock = SystemClock()
-    context = _context(settings, opened, clock, since, until)
+    context = context_for(settings, opened, clock, since, until)
     request = CallRequest(tool=name, arguments=_parsed(arguments))
     result = asyncio.run(_called(request, toolbox, context, opened.vault, added))
     _show(options, result)
@@ -116,7 +116,7 @@ def _policy(options: Options) -> str | None:
     return str(options.policy) if options.policy else None
 
 
-def _settings(options: Options, case: Path | None) -> Settings:
+def settings_for(options: Options, case: Path | None) -> Settings:
     if case is not None:
         return Settings(case=str(case))
     found = sources(options)
@@ -135,7 +135,7 @@ def _parsed(text: str) -> dict[str, Any]:
     return document
 
 
-def _context(
+def context_for(
     settings: Settings, opened: Opened, clock: SystemClock, since: str | None, until: str | None
 ) -> ToolContext:
     request = StartRequest(

@@ -1,4 +1,4 @@
-"""The commands about what can be looked at: `init`, `doctor`, `tools`, `tools test`, `trust`."""
+"""The commands about what can be looked at: `init`, `doctor`, `tools`, `tools test`, `mcp`, `trust`."""
 
 from pathlib import Path
 
@@ -55,6 +55,21 @@ def tools_test(name: str, arguments: str, case: Path | None, since: str | None, 
 
 @click.command(
     cls=Command,
+    help="Offer what can be looked at here to other programs, as an MCP server over stdin and stdout.",
+)
+@click.option(
+    "--case", type=click.Path(path_type=Path), metavar="DIR", help="Offer a recorded incident instead."
+)
+@click.option("--since", metavar="T", help="Start of the window (default: an hour before each call).")
+@click.option("--until", metavar="T", help="End of the window.")
+def mcp(case: Path | None, since: str | None, until: str | None) -> int:
+    from opsleuth.console import serving
+
+    return serving.serve(given(), case, since, until)
+
+
+@click.command(
+    cls=Command,
     help="Trust this project's .opsleuth/config.toml and policy.toml as they are now: what they name may be reached, run and allowed.",
 )
 def trust() -> int:
@@ -63,4 +78,4 @@ def trust() -> int:
     return sourcing.trust_project(typed())
 
 
-COMMANDS: tuple[click.Command, ...] = (init, doctor, tools, trust)
+COMMANDS: tuple[click.Command, ...] = (init, doctor, tools, mcp, trust)
