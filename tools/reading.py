@@ -49,7 +49,8 @@ async def read(
             context.trail.missed[f"{source.name} ({c})"] = "; ".join(part.missed)
     recordings = [part for _, part in found]
     context.trail.asked += [line for part in recordings for line in part.asked]
-    rows: dict[str, Any] = {field: _joined([getattr(part, field) for part in recordings]) for field in ROWS}
+    fields = (*ROWS, "runbooks")
+    rows: dict[str, Any] = {field: _joined([getattr(part, field) for part in recordings]) for field in fields}
     return Recording(alert=alert_facts(context.subject), window=window, **rows)
 
 

@@ -8,7 +8,7 @@ from opsleuth.analysis.runbooks import Match, Subject, matching
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.investigation import Alert
 from opsleuth.tools.bounds import cut_text
-from opsleuth.tools.reading import not_recorded, read, source_names
+from opsleuth.tools.reading import not_recorded, read, require_service, source_names
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
 MOST_WHOLE, LONGEST = 3, 6_000
@@ -26,6 +26,7 @@ class RunbooksFind(Arguments):
 
 async def runbooks_find(arguments: RunbooksFind, context: ToolContext) -> ToolResult:
     runbooks = (await read(context, "runbooks")).runbooks
+    await require_service(context, arguments.service, (s for book in runbooks or () for s in book.services))
     if runbooks is None:
         return not_recorded(context, "runbooks", "no source has runbooks")
     found = matching(runbooks, _subject(arguments, context.subject))

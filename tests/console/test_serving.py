@@ -29,7 +29,11 @@ async def served(folder: Path, *arguments: str) -> AsyncIterator[Client]:
 
 async def called(client: Client, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     result = await client.call_tool(tool, dict(arguments))
-    return {"error": result.is_error, "text": result.content[0].model_dump()["text"], **(result.structured_content or {})}
+    return {
+        "error": result.is_error,
+        "text": result.content[0].model_dump()["text"],
+        **(result.structured_content or {}),
+    }
 
 
 async def test_a_recorded_incident_is_served(tmp_path: Path) -> None:

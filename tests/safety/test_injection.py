@@ -56,6 +56,9 @@ def twins(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     assert case.recipe
     case = replace(case, recipe=case.recipe._replace(hostile=False, zoned=False))
     clean, hostile = (generated(case, tmp_path_factory.mktemp(name)) for name in ("clean", "hostile"))
+    books = clean.folder / "runbooks"  # the twin has one too, or it would have a tool less
+    books.mkdir(exist_ok=True)
+    (books / "restart.md").write_text("# Restart\n")
     return Twins(clean, hostile, plant(hostile.folder))
 
 

@@ -36,7 +36,7 @@ def test_what_fits_is_shown_in_full_and_bounded() -> None:
 
 
 def test_nothing_that_fits_is_no_error() -> None:
-    assert found(parse("a.md", "# Mail"), service="cart").status is ResultStatus.NONE_MATCHED
+    assert found(parse("a.md", "# Mail is slow"), text="cart is slow").status is ResultStatus.NONE_MATCHED
 
 
 def test_a_folder_of_files(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ FIELDS: dict[Capability, tuple[str, ...]] = {
     "events": ("events",),
     "objects": ("objects",),
     "statements": ("statements",),
-    "runbooks": ("runbooks",),
 }
+"""What is evidence, by the kind of source."""
 ROWS = tuple(field for fields in FIELDS.values() for field in fields)
+SERVED: dict[Capability, tuple[str, ...]] = {**FIELDS, "runbooks": ("runbooks",)}
+"""And advice, which is none."""
 
 
 class MemorySource:
@@ -39,11 +41,12 @@ class MemorySource:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return frozenset(c for c, fields in FIELDS.items() if any(self._has(field) for field in fields))
+        return frozenset(c for c, fields in SERVED.items() if any(self._has(field) for field in fields))
 
     async def read(self, capabilities: Iterable[Capability], window: Span) -> Recording:
-        wanted = {field for capability in capabilities for field in FIELDS.get(capability, ())}
-        hidden = {field: None for field in ROWS if field not in wanted}
+        wanted = {field for capability in capabilities for field in SERVED.get(capability, ())}
+        every = (field for fields in SERVED.values() for field in fields)
+        hidden = {field: None for field in every if field not in wanted}
         return replace(self._recording, window=window, **hidden)  # type: ignore[arg-type]
 
     def _has(self, field: str) -> bool:
