@@ -50,7 +50,7 @@ def added_tools(policy: str | None, vault: Vault) -> Added:
     `vault` reads the secrets of servers. Nothing is started. Raises ConfigError for a declaration that is wrong.
     """
     tables = declared(policy_files(policy))
-    own, servers = declared_tools(tables), open_servers(declared_servers(tables), vault)
+    own, servers = declared_tools(tables, vault), open_servers(declared_servers(tables), vault)
     foreign = servers.specs if servers else ()
     plugins = installed(spec.name for spec in (*BUILTIN, *own, *foreign))
     return Added((*own, *plugins.specs), servers, plugins.problems)

@@ -9,6 +9,7 @@ from opsleuth.state.base import Frozen
 from opsleuth.state.configfile import problems
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.declared.commands import Command, command_tool
+from opsleuth.tools.declared.http_calls import HttpCall, http_tool
 from opsleuth.tools.mcp.settings import McpServer
 from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.spec import ToolSpec
@@ -22,9 +23,12 @@ Tables = Mapping[str, Mapping[str, Any]]
 """What the files declare: kind to name to the table as it is written there."""
 
 
-def declared_tools(tables: Tables) -> list[ToolSpec]:
-    """A tool for each declaration. Raises ConfigError for one that cannot be used, and for two of one name."""
-    tools = list(_tools(tables))
+def declared_tools(tables: Tables, vault: Vault | None = None) -> list[ToolSpec]:
+    """A tool for each declaration; `vault` reads their secrets when they are called.
+
+    Raises ConfigError for one that cannot be used, and for two of one name.
+    """
+    tools = list(_tools(tables, vault or Vault()))
     _refuse_twins([tool.name for tool in tools])
     return tools
 
@@ -52,9 +56,11 @@ def open_servers(servers: Sequence[McpServer], vault: Vault) -> "McpTools | None
     return McpTools(servers, vault)
 
 
-def _tools(tables: Tables) -> Iterator[ToolSpec]:
+def _tools(tables: Tables, vault: Vault) -> Iterator[ToolSpec]:
     for name, row in tables.get("command", {}).items():
         yield command_tool(_read("command", Command, name, row))
+    for name, row in tables.get("http", {}).items():
+        yield http_tool(_read("http", HttpCall, name, row), vault)
 
 
 def _read(kind: str, form: type[D], name: str, row: Any) -> D:  # noqa: ANN401 - as it stands in the file
