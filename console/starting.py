@@ -1,6 +1,7 @@
 """`init`: finds what there is to look at from here and writes a commented configuration for it."""
 
 import os
+import re
 import shutil
 import subprocess
 import urllib.request
@@ -24,6 +25,16 @@ _HEAD = """\
 [options]
 environment = "default"
 """
+_VARIABLES = (
+    ("ALERTMANAGER_URL", "alerts", "alertmanager"),
+    ("LOKI_ADDR", "loki", "loki"),
+    ("OPENSEARCH_URL", "search", "opensearch"),
+    ("ELASTICSEARCH_URL", "search", "elasticsearch"),
+    ("JAEGER_URL", "traces", "jaeger"),
+    ("TEMPO_URL", "tempo", "tempo"),
+    ("GRAFANA_URL", "notes", "grafana"),
+)
+_PLAIN = re.compile(r"[\w.-]+/[\w.-]+")
 _EXAMPLES = """
 # [environments.default.sources.metrics]
 # kind = "prometheus"                  # also VictoriaMetrics, Thanos, Mimir
@@ -37,8 +48,10 @@ _EXAMPLES = """
 # password = { env = "PGPASSWORD" }
 
 # [environments.default.sources.logs]
-# kind = "logfiles"
+# kind = "logfiles"                    # or loki, opensearch, elasticsearch, kubernetes, each with its url
 # files = ["/var/log/app/*.log*"]
+
+# Further kinds: jaeger, tempo, github, gitlab, grafana, alertmanager.
 
 # What people call a service, and whom it calls.
 # [services."orders-api"]
@@ -86,6 +99,8 @@ def _text(found: list[Found]) -> str:
 def _around(variables: Mapping[str, str], here: Path) -> Iterator[Found]:
     yield from _prometheus(variables)
     yield from _postgres(variables)
+    yield from _addresses(variables)
+    yield from _cluster(variables)
     if any((folder / ".git").exists() for folder in (here, *here.parents)):
         top = next(folder for folder in (here, *here.parents) if (folder / ".git").exists())
         lines = ('kind = "git"', f'path = "{top}"', '# service = "orders-api"   # of the whole repository, or paths = { "folder/" = "service" }')  # fmt: skip
@@ -105,6 +120,27 @@ def _prometheus(variables: Mapping[str, str]) -> Iterator[Found]:
         url, how = _LOCAL_PROMETHEUS, "a Prometheus on this machine"
     if url.startswith(("http://", "https://")) and "@" not in url and '"' not in url:
         yield Found("metrics", ('kind = "prometheus"', f'url = "{url}"'), how)
+
+
+def _addresses(variables: Mapping[str, str]) -> Iterator[Found]:
+    """Backends whose address stands in the variable that their own tools read, or that pipelines set."""
+    for variable, name, kind in _VARIABLES:
+        url = variables.get(variable, "").rstrip("/")
+        if url.startswith(("http://", "https://")) and "@" not in url and '"' not in url:
+            yield Found(name, (f'kind = "{kind}"', f'url = "{url}"'), variable)
+    if _PLAIN.fullmatch(repository := variables.get("GITHUB_REPOSITORY", "")):
+        token = ('token = { env = "GITHUB_TOKEN" }',) if variables.get("GITHUB_TOKEN") else ()
+        yield Found(
+            "github", ('kind = "github"', f'repository = "{repository}"', *token), "GITHUB_REPOSITORY"
+        )
+
+
+def _cluster(variables: Mapping[str, str]) -> Iterator[Found]:
+    given = [part for part in variables.get("KUBECONFIG", "").split(os.pathsep) if part]
+    files = [Path(part) for part in given] or [Path.home() / ".kube" / "config"]
+    if found := next((file for file in files if file.is_file()), None):
+        lines = ('kind = "kubernetes"', '# context = "…"           # without it the current one', '# namespaces = ["shop"]')  # fmt: skip
+        yield Found("cluster", lines, f"the kubeconfig {found}")
 
 
 def _postgres(variables: Mapping[str, str]) -> Iterator[Found]:

@@ -43,6 +43,8 @@ class Settings:
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Configured sources by name, without secrets; a case stands alone."""
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    services: tuple[str, ...] = ()
+    """Names that the sources knew when the run began."""
     model: Mapping[str, Any] | None = None
     platform: Mapping[str, Any] | None = None
     policy: str | None = None

@@ -60,9 +60,9 @@ def request_of(row: RunRow) -> StartRequest:
     return StartRequest(**asked | times | {"run": row.id, "demands": demands, "settings": settings})
 
 
-def begun(row: RunRow, state: Mapping[str, Any]) -> RunRow:
-    """The row with the state that its sources made of the request."""
-    return _with(row, {"state": state})
+def begun(row: RunRow, state: Mapping[str, Any], services: tuple[str, ...]) -> RunRow:
+    """The row with the state that its sources made of the request, and the services that they know."""
+    return _with(row, {"state": state, "services": list(services)})
 
 
 def _with(row: RunRow, more: Mapping[str, Any]) -> RunRow:

@@ -40,6 +40,8 @@ from opsleuth.tools.sources.opening import discover
 
 DISCOVERY_SECONDS = 2.0
 """So long may sources take to tell the names of their services before the first decision."""
+MOST_SERVICES = 5_000
+"""Names of services that are kept with a run."""
 MOST_STEPS = 100_000
 """The framework's own guard against endless loops; ours are the limits in the state."""
 
@@ -76,19 +78,21 @@ class Runner:
 
     async def start(self, request: StartRequest) -> Outcome:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
-        first = await self._first(request)
+        first, services = await self._first(request)
+        request = replace(request, settings=replace(request.settings, services=services))
         chosen = deciders_of(self.parts, request.settings, self.store)  # the redactor learns their keys
         state = queued.cleaned(self.store, first)
         row = self.store.runs.create(queued.row_of(request, state))
         with self.store.lock(row.id):
             return await self._attempt(row, lambda _: state, chosen)
 
-    async def _first(self, request: StartRequest) -> Investigation:
-        """The state before the first node, as the sources make it of the request."""
+    async def _first(self, request: StartRequest) -> tuple[Investigation, tuple[str, ...]]:
+        """The state before the first node, as the sources make it of the request, and the services that they know."""
         opened = self.parts.sources(request.settings)
         self.parts.policy(request.settings)  # a broken policy file stops the start
         await discover(opened.sources.by_name.values(), DISCOVERY_SECONDS)
-        return first_state(request, opened, self.clock)
+        services = tuple(sorted(opened.sources.services))[:MOST_SERVICES]
+        return first_state(request, opened, self.clock), services
 
     async def resume(
         self,
@@ -103,8 +107,9 @@ class Runner:
         """
         with self._held(run) as row:
             if row.status is Status.QUEUED:
-                first = await self._first(queued.request_of(row))
-                row = queued.begun(row, queued.cleaned(self.store, first))  # noqa: PLW2901 - the same run
+                first, services = await self._first(queued.request_of(row))
+                state = queued.cleaned(self.store, first)
+                row = queued.begun(row, state, services)  # noqa: PLW2901 - the same run
             changed = {key: value for key, value in (("planner", planner), ("model", model)) if value}
             changed |= _limited(row, limits)
             row = replace(row, settings=dict(row.settings) | changed)  # noqa: PLW2901 - the same run

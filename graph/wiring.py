@@ -129,7 +129,7 @@ def deps_for(
         halted=lambda: _wish(store, row.id),
         warnings=lambda: (*(w for s in sources.by_name.values() for w in s.warnings), *added.warnings),
         added=added,
-        services=sources.services,
+        services=lambda: sources.services.union(settings.services),
         step=step,
     )
 

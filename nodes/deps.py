@@ -38,7 +38,8 @@ class Deps:
     """The run's surroundings, one per attempt.
 
     `halted` reads the run's control rows and returns `pause`, `cancel`, `terminate` or None. `on_failure`
-    writes a traceback where only the operator of this machine reads it.
+    writes a traceback where only the operator of this machine reads it. `services` are the names that the sources
+    know by now.
     """
 
     run: str
@@ -54,7 +55,7 @@ class Deps:
     redact: Redact
     on_failure: Callable[[str, BaseException], None]
     halted: Callable[[], str | None] = field(default=lambda: None)
-    services: frozenset[str] = frozenset()
+    services: Callable[[], frozenset[str]] = field(default=frozenset)
     warnings: Callable[[], Sequence[str]] = field(default=tuple)
     added: Added = field(default_factory=Added)
     stopping: Stopping = field(default_factory=Stopping)

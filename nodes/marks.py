@@ -15,7 +15,7 @@ def marks(decision: Decision, state: Investigation, deps: Deps) -> tuple[Notice,
     seen = Seen(
         views=deps.observed.views(state.observations),
         texts=_said(state),
-        names=deps.services,
+        names=deps.services(),
         window=state.window,
     )
     found = [item for call in decision.calls for item in unseen_in_call(call, seen)]

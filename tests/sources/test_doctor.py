@@ -62,16 +62,19 @@ def test_all_is_well(
 
 def test_eight_sources_of_which_two_hang(program: Program, tmp_path: Path, silent: int) -> None:
     hang = f'kind = "prometheus"\nurl = "http://127.0.0.1:{silent}"\ntimeout = 60'
-    down = f'kind = "prometheus"\nurl = "http://127.0.0.1:{free_port()}"'
+    nowhere = f'url = "http://127.0.0.1:{free_port()}"'
+    kinds = ("prometheus", "loki", "opensearch", "jaeger", "tempo", "alertmanager")
     hang_db = f'kind = "postgres"\ndsn = "host=127.0.0.1 port={silent} sslmode=disable"\nconnect_seconds = 30'
-    configure(tmp_path, hang_1=hang, hang_2=hang_db, **{f"down_{i}": down for i in range(6)})
+    down = {f"down_{kind}": f'kind = "{kind}"\n{nowhere}' for kind in kinds}
+    configure(tmp_path, hang_1=hang, hang_2=hang_db, **down)
     began = monotonic()
     found = examined(program, ExitCode.CONFIG)
     assert monotonic() - began < 60  # ten times the promise: the machine of the tests is busy
     assert all(source["seconds"] < 20 for source in found.values())
     assert "no answer" in found["hang-1"]["checks"][0]["text"]
     assert "no answer" in found["hang-2"]["checks"][0]["text"]
-    assert "nobody answers" in found["down-0"]["checks"][0]["text"]
+    for kind in kinds:
+        assert "nobody answers" in found[f"down-{kind}"]["checks"][0]["text"]
 
 
 def test_secrets_are_named_by_their_place(program: Program, tmp_path: Path) -> None:
@@ -110,6 +113,28 @@ def test_init_finds_what_is_there_and_never_writes_a_secret(
     assert found["environment"] == "default"
     assert {s["name"] for s in found["sources"]} >= {"metrics", "database", "changes"}
     assert program("init").returncode == ExitCode.USAGE
+
+
+def test_init_knows_the_variables_of_other_tools(program: Program, tmp_path: Path) -> None:
+    """Each address that is found is a source that can be tried at once; one with a password in it is passed over."""
+    url = f"http://127.0.0.1:{free_port()}"
+    kube = tmp_path / "kubeconfig"
+    kube.write_text("current-context: none\n")
+    addresses = {"LOKI_ADDR": url, "OPENSEARCH_URL": url, "JAEGER_URL": url, "TEMPO_URL": url, "GRAFANA_URL": url,
+                 "ALERTMANAGER_URL": url.replace("//", "//me:geheim-4711@"), "GITHUB_REPOSITORY": "shop/orders",
+                 "GITHUB_TOKEN": "geheim-4711", "KUBECONFIG": str(kube)}  # fmt: skip
+    ended = program("init", **addresses)
+    assert ended.returncode == 0, ended.stderr
+    written = (tmp_path / ".opsleuth" / "config.toml").read_text()
+    assert "geheim" not in written + ended.stdout
+    kinds = {
+        s["name"]: s["kind"] for s in json.loads(program("doctor", "--json", **addresses).stdout)["sources"]
+    }
+    assert kinds.items() >= {
+        "loki": "loki", "search": "opensearch", "traces": "jaeger", "tempo": "tempo", "notes": "grafana",
+        "github": "github", "cluster": "kubernetes",
+    }.items()  # fmt: skip
+    assert "alerts" not in kinds
 
 
 def test_init_where_there_is_nothing(program: Program, tmp_path: Path) -> None:
