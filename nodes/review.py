@@ -21,7 +21,7 @@ class Checked(NamedTuple):
 
 def check(draft: Conclusion, state: Investigation, deps: Deps) -> Checked:
     """Hold the draft against all evidence of the run; deterministic."""
-    views, effects = _views(state, deps), _effects(deps)
+    views, effects = _views(state, deps), _effects(state, deps)
     basis = Basis(
         views,
         state.window,
@@ -42,14 +42,18 @@ def _views(state: Investigation, deps: Deps) -> Mapping[str, EvidenceView]:
     return {v.id: v for v, is_own in zip(deps.observed.views(state.observations), own, strict=True) if is_own}
 
 
-def _effects(deps: Deps) -> tuple[EffectView, ...]:
+def _effects(state: Investigation, deps: Deps) -> tuple[EffectView, ...]:
+    numbers = {o.call_id: f"E{o.number}" for o in deps.observed.upto(state.observations)}
     return tuple(
         EffectView(
             call_id=row.call_id,
             tool=row.tool,
             target=row.target or "",
             state=row.status,
-            checked=bool(row.verified),
+            checked=row.verified,
+            evidence=tuple(
+                numbers[name] for name in (row.call_id, f"{row.call_id}/check") if name in numbers
+            ),
         )
         for row in deps.store.effects.list(deps.run)
     )

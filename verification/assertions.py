@@ -50,6 +50,20 @@ _EARLIER = re.compile(
     r"\b(?:before|earlier|prior|previous(?:ly)?|baseline|preced\w+|since|ago|after(?:wards)?|later|deploy\w*|yesterday|until)\b|之前|此前|以前|基线|早于|之后|以来|部署|发布",
     re.IGNORECASE,
 )
+_WELL = re.compile(
+    r"\b(?:(?:is|are|has|have|looks?|seems?|feels?|runs?|been|now|stays?|remains?)(?: \w+)? (?:well|healthy|fine|ok(?:ay)?|normal|good|stable|resolved|solved|recovered|restored|cured)"
+    r"|recover(?:s|ed)|(?:is|are) recovering|back (?:to|within|in|at) (?:normal|its? |their |the usual|baseline|health)|(?:works?|serves?|answers?|responds?) (?:normally|again|now)"
+    r"|(?:well|healthy|fine|normal|up|working|running|stable|fast) again|no longer (?:slow|failing|degraded|down|broken|unavailable|affected)"
+    r"|(?:incident|problem|issue|outage|fault) (?:is |has been |was )?(?:over|resolved|closed|ended|gone)|all clear|resolved)\b"
+    r"|恢复|好转|正常(?:了|运行|工作|服务)|一切正常|已(?:经)?(?:解决|修好|消除)",
+    re.IGNORECASE,
+)
+_NOT_YET = re.compile(
+    r"\b(?:not|never|nor|no sign|cannot|fail(?:s|ed)? to|until|before|should|would|could|may|might|if|once|when|whether|expect\w*|hop\w+)\b|n't\b"
+    r"|未|没有?|尚|不|是否|如果|应|预计|等待|之前",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[,;:，；：]|\b(?:but|and|although|though|while)\b|但")
 _SOLE = re.compile(
     r"\b(?:only (?:one )?(?:plausible )?candidate|no (?:other|rival|further) (?:candidate|hypothesis|suspect|explanation)s?|only hypothesis)\b|唯一(?:的)?(?:候选|可能|嫌疑|原因)|没有其他(?:候选|可能)",
     re.IGNORECASE,
@@ -79,6 +93,14 @@ def says_unavailable(text: str) -> bool:
 def says_earlier(text: str) -> bool:
     """Whether the sentence itself places its time outside the window (before, since, baseline, deployed…)."""
     return bool(_EARLIER.search(text))
+
+
+def says_well(text: str) -> str | None:
+    """The words in which the sentence says that something is well (again), and not that it is not yet."""
+    for clause in _CLAUSE.split(text):
+        if (said := _WELL.search(clause)) and not _NOT_YET.search(clause):
+            return said[0]
+    return None
 
 
 def says_sole(text: str) -> bool:

@@ -74,14 +74,22 @@ class EvidenceView:
 
 @dataclass(frozen=True, slots=True)
 class EffectView:
-    """One effect of the ledger: `state` as stored there, `checked` whether its postcondition was seen to hold."""
+    """One effect of the ledger: `state` as stored there, `checked` whether its postcondition was seen to hold.
+
+    None: nobody looked, or nobody could tell. `evidence` are its own result and the readings after it.
+    """
 
     call_id: str
     tool: str
     target: str
     state: str
-    checked: bool
-    evidence: str | None = None
+    checked: bool | None
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def service(self) -> str:
+        """The last part of the target, which is how people call it."""
+        return self.target.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,7 @@ def claim_problems(claim: Claim, basis: Basis) -> tuple[Problem, ...]:
     problems = text_problems(claim.text, "claim", claim.id, views, basis, asked=absent)
     if absent and not problems and not _supports_absence(claim.text, views):
         problems = [_unsupported_absence(claim, views)]
+    problems += recovery_problems(claim.text, "claim", claim.id, basis)
     return (*problems, *action_problems(claim.text, "claim", claim.id, views, basis))
 
 
@@ -314,12 +323,35 @@ def action_problems(
 
 
 def _is_effect(view: EvidenceView, basis: Basis) -> bool:
-    return any(effect.evidence == view.id for effect in basis.effects)
+    return any(view.id in effect.evidence for effect in basis.effects)
 
 
 def _about(effect: EffectView, text: str, views: Sequence[EvidenceView]) -> bool:
-    cited = any(view.id == effect.evidence for view in views)
-    return cited or occurs(effect.target, [squeeze(text)])
+    return any(view.id in effect.evidence for view in views) or _named(effect, text)
+
+
+def _named(effect: EffectView, text: str) -> bool:
+    return occurs(effect.service, [squeeze(text)])
+
+
+def recovery_problems(text: str, part: Part, ref: str, basis: Basis) -> list[Problem]:
+    """Nothing is said to be well (again) that an effect of this run left as the last look at it showed: not well."""
+    said = assertions.says_well(text)
+    failed = [e for e in _last_looks(basis.effects) if e.checked is False]
+    others = [name for name in basis.known_names if occurs(name, [squeeze(text)])]
+    meant = [e for e in failed if _named(e, text) or not others]
+    if said is None or not meant:
+        return []
+    reason = (
+        f'{_where(part, ref)} says "{said}", but after {meant[0].tool} the check of {meant[0].target} failed: '
+        "say what was seen there, or act on it and look again"
+    )
+    return [Problem(part, ref, reason, said)]
+
+
+def _last_looks(effects: Sequence[EffectView]) -> Sequence[EffectView]:
+    """For each target the last effect after which somebody looked."""
+    return list({e.target: e for e in effects if e.checked is not None}.values())
 
 
 def _where(part: Part, ref: str) -> str:

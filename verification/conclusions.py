@@ -17,6 +17,7 @@ from opsleuth.verification.claims import (
     Problem,
     action_problems,
     claim_problems,
+    recovery_problems,
     text_problems,
 )
 from opsleuth.verification.names import occurs
@@ -41,7 +42,7 @@ def check_conclusion(
         *_answer(conclusion, basis),
         *_fields(conclusion, basis),
         *_recommendations(conclusion, basis),
-        *_verdict(conclusion, failed.keys()),
+        *_verdict(conclusion, basis, failed.keys()),
         *_rival(conclusion, hypotheses),
         *(Problem("demand", str(i), text) for i, text in demand_problems(conclusion, checklist)),
     )
@@ -120,6 +121,7 @@ def _free_text(
 ) -> Iterator[Problem]:
     yield from text_problems(text, part, ref, views, basis, asked=True)
     yield from action_problems(text, part, ref, views, basis)
+    yield from recovery_problems(text, part, ref, basis)
 
 
 def _fields(conclusion: Conclusion, basis: Basis) -> Iterator[Problem]:
@@ -127,6 +129,7 @@ def _fields(conclusion: Conclusion, basis: Basis) -> Iterator[Problem]:
     for name, value in conclusion.fields.items():
         for leaf in _leaves(value):
             yield from text_problems(leaf, "field", name, views, basis, asked=True)
+            yield from recovery_problems(leaf, "field", name, basis)
 
 
 def _leaves(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
@@ -154,12 +157,14 @@ def _recommendations(conclusion: Conclusion, basis: Basis) -> Iterator[Problem]:
             yield Problem("recommendation", str(i), text)
 
 
-def _verdict(conclusion: Conclusion, failed: Collection[str]) -> Iterator[Problem]:
+def _verdict(conclusion: Conclusion, basis: Basis, failed: Collection[str]) -> Iterator[Problem]:
     verdict = conclusion.verdict
     if verdict is Verdict.CAUSE_FOUND and not conclusion.causes:
         yield Problem("verdict", "", "verdict cause_found without a cause: name one, or say inconclusive")
     if verdict is Verdict.HEALTHY and conclusion.causes:
         yield Problem("verdict", "", "verdict healthy with causes: drop them, or say cause_found")
+    if verdict is Verdict.HEALTHY:
+        yield from recovery_problems("everything is healthy", "verdict", verdict, basis)
     holds = any(claim.id not in failed for claim in conclusion.claims)
     if verdict in (Verdict.HEALTHY, Verdict.ANSWERED) and not holds:
         yield Problem(
@@ -200,7 +205,7 @@ def strip_unsupported(conclusion: Conclusion, problems: Sequence[Problem]) -> Co
     bad = {(p.part, p.ref) for p in problems}
     causes = _kept_causes(conclusion, held, bad)
     return Conclusion(
-        verdict=_kept_verdict(conclusion.verdict, causes, held),
+        verdict=_kept_verdict(conclusion.verdict, causes, held, bad),
         answer=_kept_answer(conclusion.answer, problems, claims),
         causes=causes,
         propagation=tuple(
@@ -254,7 +259,11 @@ def _only(claims: Sequence[str], held: Collection[str]) -> tuple[str, ...]:
     return tuple(claim for claim in claims if claim in held)
 
 
-def _kept_verdict(verdict: Verdict, causes: Sequence[Cause], held: Collection[str]) -> Verdict:
+def _kept_verdict(
+    verdict: Verdict, causes: Sequence[Cause], held: Collection[str], bad: Collection[tuple[str, str]]
+) -> Verdict:
+    if ("verdict", verdict) in bad:
+        return Verdict.INCONCLUSIVE
     if verdict is Verdict.CAUSE_FOUND:
         return verdict if causes else Verdict.INCONCLUSIVE
     return verdict if held else Verdict.INCONCLUSIVE

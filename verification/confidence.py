@@ -37,7 +37,7 @@ def confidence(
     own = [h for h in hypotheses if _same(h, cause)]
     views = [evidence[e] for e in sorted(cited) if e in evidence and evidence[e].shows]
     against = {e for h in own for e in h.contradicting if e in evidence and evidence[e].shows}
-    cured = any(e.state in ("done", "resolved") and e.checked and e.target == cause.service for e in effects)
+    cured = any(e.state in ("done", "resolved") and e.checked and e.service == cause.service for e in effects)
     return grade(
         signals=len({view.signal for view in views} - {DERIVED}),
         pieces=len(views),

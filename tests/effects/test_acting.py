@@ -61,7 +61,8 @@ def test_a_rollback_is_asked_executed_once_and_checked(acting: Acting, plane: Pl
 
 
 def test_the_fix_was_executed_and_the_service_is_still_broken(acting: Acting, plane: PlaneServer) -> None:
-    acting.start(calls(("service_restart", {"service": "orders-api"})), concludes("orders-api is well again"))
+    again = concludes("orders-api is well again. It was restarted.", "E2", verdict="healthy")
+    acting.start(calls(("service_restart", {"service": "orders-api"})), again, again, again)
     acting.approve_all()
     outcome = acting.resume(seconds=1.5)
     assert applied(plane) == [("restart", "orders-api")]
@@ -69,6 +70,11 @@ def test_the_fix_was_executed_and_the_service_is_still_broken(acting: Acting, pl
     assert outcome.report is not None
     assert outcome.report["effects"][0]["verified"] is False
     assert "degraded" in outcome.report["effects"][0]["checked"]
+    assert "well again" not in outcome.report["answer"]
+    assert outcome.report["claims"][0]["status"] == "unsupported"
+    assert outcome.report["verdict"] == "inconclusive"
+    gaps = [gap for e in acting.events if e["type"] == "claim.verified" for gap in e["data"].get("gaps", ())]
+    assert any("the check of plane/orders-api failed" in gap for gap in gaps)
 
 
 @pytest.mark.parametrize("tool", ["message_send", "draft_write"])

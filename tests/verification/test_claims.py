@@ -1,5 +1,6 @@
 """A claim passes with its evidence's own figures, and fails with any other number, time or name."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -191,7 +192,7 @@ def test_a_claim_cites_what_exists() -> None:
     assert "E98, which does not exist" in problems("it is slow, see E98", "E1")[0]
 
 
-DONE = EffectView("inv/t4c1", "service_restart", "orders-api", "done", checked=True, evidence="E9")
+DONE = EffectView("inv/t4c1", "service_restart", "orders-api", "done", checked=True, evidence=("E9",))
 
 
 @pytest.mark.parametrize(
@@ -209,6 +210,56 @@ def test_an_action_needs_a_done_effect_whose_check_passed(text: str, allowed_by:
     assert problems(text, allowed_by, effects=(DONE,)) == []
     failed = EffectView("inv/t4c1", "service_restart", "orders-api", "done", checked=False)
     assert problems(text, allowed_by, effects=(failed,))
+
+
+FAILED = EffectView(
+    "inv/t4c1", "service_restart", "plane/orders-api", "done", checked=False, evidence=("E5",)
+)
+WELL = [
+    "orders-api is well again",
+    "orders-api has recovered",
+    "After the restart orders-api is healthy",
+    "orders-api is back to normal since the restart",
+    "the incident is over",
+    "latency is no longer degraded",
+    "orders-api works again, and it was slow",
+    "orders-api 已恢复",
+    "服务一切正常",
+]
+
+
+@pytest.mark.parametrize("text", WELL)
+def test_nothing_is_well_again_where_the_last_look_failed(text: str) -> None:
+    [problem] = problems(text, "E1", effects=(FAILED,))
+    assert "the check of plane/orders-api failed" in problem
+    mended = replace(FAILED, call_id="inv/t6c1", checked=True)
+    assert problems(text, "E1", effects=(FAILED, mended)) == []
+    assert problems(text, "E1", effects=(replace(FAILED, checked=None),)) == []
+    assert problems(text, "E1") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "orders-api is not healthy",
+        "orders-api has not recovered",
+        "orders-api should be healthy again after a rollback",
+        "orders-api is slow",
+        "orders-api 未恢复",
+        "cart is healthy",
+    ],
+)
+def test_what_is_not_said_to_be_well_may_be_said_after_a_failed_check(text: str) -> None:
+    assert not [p for p in problems(text, "E1", "E5", effects=(FAILED,)) if "failed: say" in p]
+
+
+def test_the_answer_of_an_effect_does_not_stand_for_its_check() -> None:
+    said = "the restart of orders-api was successful"
+    restarted = {**EVIDENCE, "E9": view(9, "service_restart", "effects", {"done": "restart of orders-api"})}
+    claim = Claim(id="C1", text=said, evidence=("E9",))
+    effect = replace(FAILED, evidence=("E9",))
+    assert check_claim(claim, restarted, WINDOW, KNOWN, (effect,))
+    assert check_claim(claim, restarted, WINDOW, KNOWN, (replace(effect, checked=True),)) == ()
 
 
 def test_what_the_evidence_reports_is_no_action_of_ours() -> None:
