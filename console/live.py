@@ -15,7 +15,7 @@ from typing import Self
 
 from opsleuth.console import events
 from opsleuth.console.events import Event
-from opsleuth.console.screen import Screen
+from opsleuth.console.screen import Part, Screen
 from opsleuth.console.times import took
 
 TICK = 0.25
@@ -32,6 +32,7 @@ class Standing:
         self.turn, self.turns, self.node, self.evidence = 0, 0, "", 0
         self.cost, self.limit = Decimal(0), ""
         self.running: dict[str, tuple[str, float]] = {}
+        self.changing: set[str] = set()
         self.refuted: set[str] = set()
 
     def take(self, event: Event, now: float) -> None:
@@ -48,9 +49,16 @@ class Standing:
             change(str(data.get("id")))
         elif kind == "tool.started":
             self.running[str(data.get("id"))] = str(data.get("tool")), now
+            if data.get("risk", "read") != "read":
+                self.changing.add(str(data.get("id")))
         elif kind in ("tool.completed", "tool.canceled", "tool.denied"):
             self.running.pop(str(data.get("id")), None)
             self.evidence += kind == "tool.completed" and not data.get("error")
+
+    def stopping(self) -> str:
+        """What a signal stops: the look-ups that run. A change is not stopped; its own line says so."""
+        reads = dict.fromkeys(tool for id_, (tool, _) in self.running.items() if id_ not in self.changing)
+        return f"stopping {', '.join(reads)}".strip()
 
     def line(self, now: float) -> str:
         """`turn 2/30   act logs_search 12s   cost $0.04/1.00   evidence 2   1 ruled out`."""
@@ -125,6 +133,14 @@ class Live:
             elif now - self._spoke >= HEARTBEAT:
                 self._status.line(f"still at it: {line}")
                 self._spoke = now
+
+    def say_stopping(self) -> None:
+        """Say at once that a signal was heard: the process groups of a call may take a second to end."""
+        with self._lock:
+            self._erase()
+            if self._status is not None and not self.broken:
+                self._status.line(Part(self._standing.stopping(), "warn"))
+                self._status.stream.flush()
 
     @contextmanager
     def still(self) -> Iterator[None]:

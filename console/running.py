@@ -216,7 +216,8 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
     try:
         with Store.open(options.database, _CLOCK, Redactor()) as store, live:
             asker, hold = _at_terminal(options, live, store)
-            runner = Runner(store, live, _CLOCK, parts(options, store.redactor), asker=asker, hold=hold)
+            taken = parts(options, store.redactor)
+            runner = Runner(store, live, _CLOCK, taken, asker=asker, hold=hold, heard=live.say_stopping)
             outcome = asyncio.run(work(runner))
             telemetry.after(store, outcome.run, collector)
     except KeyboardInterrupt:

@@ -55,17 +55,19 @@ async def drive(
     pace: Pace | None = None,
     hold: Hold | None = None,
     leaving: asyncio.Event | None = None,
+    heard: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Run to the end of the attempt. A cancellation goes on to verify, so that a report is left behind.
 
     With `leaving` the process drives other runs too: signals are its own affair, and the event says when to go.
+    Without, `heard` is called the moment a signal comes, before anything is stopped.
     """
     watcher = asyncio.create_task(_watch(deps, leaving))
     try:
         while True:
             caught: list[signal.Signals] = []
             try:
-                with _signals(deps, caught) if leaving is None else contextlib.nullcontext():
+                with _signals(deps, caught, heard) if leaving is None else contextlib.nullcontext():
                     await _run(graph, given, config, deps, pace)
                     return Ended()
             except GraphDrained:
@@ -156,13 +158,14 @@ async def _watch(deps: Deps, leaving: asyncio.Event | None) -> None:
 
 
 @contextlib.contextmanager
-def _signals(deps: Deps, caught: list[signal.Signals]) -> Iterator[None]:
+def _signals(deps: Deps, caught: list[signal.Signals], heard: Callable[[], None]) -> Iterator[None]:
     """The first signal stops politely; its default comes back, so that a second one ends the process at once."""
     loop = asyncio.get_running_loop()
 
     def stop(number: signal.Signals) -> None:
         caught.append(number)
         loop.remove_signal_handler(number)
+        heard()
         deps.stopping.stop()
 
     handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

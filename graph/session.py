@@ -64,7 +64,8 @@ class Runner:
 
     `on_event` hears every event as it is stored. `asker` puts questions to a person at this process's terminal;
     without one they stay pending. `pace` decides between two nodes, `hold` after a Ctrl-C, whether the run goes on.
-    `leaving`, where one process drives many runs, tells all of them to stop at the next node.
+    `leaving`, where one process drives many runs, tells all of them to stop at the next node; where it drives one,
+    `heard` is told at once that a signal came.
     """
 
     store: Store
@@ -75,6 +76,7 @@ class Runner:
     asker: Asker | None = None
     hold: Hold | None = None
     leaving: asyncio.Event | None = None
+    heard: Callable[[], None] = lambda: None
 
     async def start(self, request: StartRequest) -> Outcome:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
@@ -225,7 +227,9 @@ class Runner:
                 given = answered(await graph.aget_state(config), given, deps, self.asker)
                 if given is None:
                     break
-            ended = await drive(graph, given, config, deps, self.pace, self.hold, self.leaving)
+            ended = await drive(
+                graph, given, config, deps, self.pace, self.hold, self.leaving, self.heard
+            )
             if not (await graph.aget_state(config)).interrupts:
                 break
             given = Answering({})

@@ -90,10 +90,10 @@ async def _run(call: Call, state: Investigation, deps: Deps) -> CallResult:
     if call.risk is not Risk.READ:
         if deps.stopping.wished and not begun(call, deps):
             raise GraphDrained("stopped")
-        deps.trace.emit("tool.started", id=call.id, tool=call.tool)
+        deps.trace.emit("tool.started", id=call.id, tool=call.tool, risk=call.risk)
         return await perform(call, context, left, deps)
     granted(call, deps)
-    deps.trace.emit("tool.started", id=call.id, tool=call.tool)
+    deps.trace.emit("tool.started", id=call.id, tool=call.tool, risk=call.risk)
     return await deps.read(call, context, left)
 
 

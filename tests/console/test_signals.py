@@ -92,6 +92,7 @@ def test_at_a_terminal_the_groups_are_gone_when_the_question_stands(world: World
     child.expect("a is 13277057")
     running = groups(world, 2)
     child.send("\x03")
+    child.expect("stopping look\r\n")
     child.expect("stopped look")
     child.expect("uit")
     assert [members(group) for group in running] == [[], []]
@@ -123,6 +124,7 @@ def test_in_a_model_call_twice_at_a_terminal(world: World, store: Store) -> None
     child = seated(world)
     child.expect(STUCK)
     child.send("\x03")
+    child.expect("stopping\r\n")
     child.expect("before the next step")
     child.send("\x03")
     assert ended(child) == ExitCode.SIGINT
