@@ -7,7 +7,8 @@ from opsleuth.checkpoints.processes import is_alive
 from opsleuth.checkpoints.runs import Runs
 from opsleuth.state.clock import stamp
 
-_OLD = "SELECT id FROM runs WHERE updated < ? ORDER BY created"
+_OLD = "SELECT id FROM runs WHERE updated < ? ORDER BY created DESC"
+_STILL_OLD = "SELECT 1 FROM runs WHERE id = ? AND updated < ?"
 _TABLES = (
     "events",
     "event_heads",
@@ -45,21 +46,32 @@ class Prune:
         self._backing, self._db, self._runs = backing, backing.db, runs
 
     def candidates(self, before: datetime) -> tuple[str, ...]:
-        """Runs that were last changed before this moment, are not alive, and have no fork that is kept."""
-        old = {row["id"] for row in self._db.rows(_OLD, (stamp(before),)) if not self._is_alive(row["id"])}
-        while kept := {run for run in old if not old.issuperset(self._runs.children(run))}:
-            old -= kept
-        return tuple(sorted(old))
+        """Runs that were last changed before this moment, are not alive, and have no fork that is kept.
 
-    def remove(self, run: str) -> None:
-        """Remove a run with everything that is stored of it, checkpoints included. Raises Busy."""
+        Forks come before the runs that they read from, in the order in which they can be removed.
+        """
+        rows = self._db.rows(_OLD, (stamp(before),))
+        old = dict.fromkeys(row["id"] for row in rows if not self._is_alive(row["id"]))
+        while kept := [run for run in old if not old.keys() >= set(self._runs.children(run))]:
+            for run in kept:
+                del old[run]
+        return tuple(old)
+
+    def remove(self, run: str, before: datetime) -> bool:
+        """Remove a run with everything that is stored of it, checkpoints included; whether it went.
+
+        It stays where somebody changed it or made a fork of it since it was found to be old. Raises Busy.
+        """
         saved = self._db.saved
         with self._backing.lock(run), self._db.write(run), saved.write(run):
+            if not self._db.row(_STILL_OLD, (run, stamp(before))) or self._runs.children(run):
+                return False
             for table in _TABLES:
                 self._db.change(f"DELETE FROM {table} WHERE run = ?", (run,))  # noqa: S608 - our own names
             for table in saved.tables().intersection(_SAVER_TABLES):
                 saved.change(f"DELETE FROM {table} WHERE thread_id = ?", (run,))  # noqa: S608 - our own names
             self._db.change("DELETE FROM runs WHERE id = ?", (run,))
+        return True
 
     def reclaim(self) -> int:
         """Drop bodies that nothing points at and give the space back; returns how many bodies went."""

@@ -107,11 +107,20 @@ class Runs:
         self._lineages: dict[str, Lineage] = {}
 
     def create(self, run: RunRow) -> RunRow:
-        """Insert a run; returns it as stored. Raises Conflict if the id is taken: draw another one."""
+        """Insert a run; returns it as stored. Raises Conflict if the id is taken: draw another one.
+
+        A fork is made while its parent is there: NotFound where that was removed meanwhile.
+        """
         now = self._backing.now()
         values = self._stored({c: getattr(run, c) for c in COLUMNS}) | {"created": now, "updated": now}
-        if not self._db.change(_INSERT, values):
-            raise Conflict(f"run id {run.id} is taken: draw another one")
+        with self._db.write(run.parent):
+            if (
+                run.parent is not None
+                and self._db.row("SELECT 1 FROM runs WHERE id = ?", (run.parent,)) is None
+            ):
+                raise NotFound(f"no run {run.parent!r}: it was removed meanwhile")
+            if not self._db.change(_INSERT, values):
+                raise Conflict(f"run id {run.id} is taken: draw another one")
         return self._existing(run.id)
 
     def get(self, run_id: str) -> RunRow | None:

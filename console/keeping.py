@@ -1,9 +1,10 @@
 """What is kept and for how long: `note`, `prune`, `export`, `import`."""
 
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from opsleuth.checkpoints.errors import Busy
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.console import events
@@ -39,13 +40,13 @@ def tell(store: Store, run: str, text: str) -> None:
 
 
 def prune(options: Options, older_than: timedelta, *, dry_run: bool) -> int:
-    """`prune`: whole runs by age; one that a kept fork reads from stays."""
+    """`prune`: whole runs by age; one that a kept fork reads from stays, and one that somebody works on by now."""
+    before = _CLOCK.now() - older_than
     with _opened(options) as store:
-        found = store.prune.candidates(_CLOCK.now() - older_than)
+        found = store.prune.candidates(before)
         dropped = 0
         if not dry_run:
-            for run in found:
-                store.prune.remove(run)
+            found = tuple(run for run in found if _removed(store, run, before))
             dropped = store.prune.reclaim()
     if options.json:
         events.write_json(sys.stdout, {"runs": list(found), "dry_run": dry_run, "bodies": dropped})
@@ -55,6 +56,13 @@ def prune(options: Options, older_than: timedelta, *, dry_run: bool) -> int:
         screen.line(run)
     said(f"{len(found)} runs {'would be' if dry_run else 'were'} removed")
     return 0
+
+
+def _removed(store: Store, run: str, before: datetime) -> bool:
+    try:
+        return store.prune.remove(run, before)
+    except Busy:
+        return False
 
 
 def export(options: Options, run_id: str, output: Path, *, with_evidence: bool) -> int:

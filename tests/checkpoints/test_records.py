@@ -218,11 +218,27 @@ def test_prune_keeps_what_a_fork_reads(store: Store, run: str, clock: FakeClock)
     child = fork(store, run, at=1)
     assert store.prune.candidates(clock.now()) == (lone,)
     with store.lock(lone), pytest.raises(Busy):
-        store.prune.remove(lone)
-    store.prune.remove(lone)
+        store.prune.remove(lone, clock.now())
+    assert store.prune.remove(lone, clock.now())
     assert store.prune.reclaim() == 1
     assert store.runs.get(lone) is None
     assert store.events.read(lone) == []
     assert store.evidence.record(child, "E1") == {"shared": 1}
     later = clock.now() + timedelta(days=1)
-    assert store.prune.candidates(later) == tuple(sorted((run, child)))
+    assert store.prune.candidates(later) == (child, run)
+
+
+def test_what_came_after_prune_had_looked_stays(store: Store, run: str, clock: FakeClock) -> None:
+    store.evidence.put(run, 1, META, {"seen": 1})
+    clock.advance(3600)
+    before = clock.now()
+    assert store.prune.candidates(before) == (run,)
+    child = fork(store, run, at=1)
+    assert not store.prune.remove(run, before)
+    assert store.evidence.record(child, "E1") == {"seen": 1}
+    assert store.prune.remove(child, clock.now() + timedelta(1))
+    store.runs.update(run, turn=7)
+    assert not store.prune.remove(run, before)
+    assert store.prune.remove(run, clock.now() + timedelta(1))
+    with pytest.raises(NotFound, match="removed meanwhile"):
+        fork(store, run, at=1)

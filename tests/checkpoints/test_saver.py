@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -104,5 +105,5 @@ async def test_prune_takes_the_checkpoints_too(store: Store, run: str) -> None:
     with store.saver() as saver:
         where = await saver.aput(config(run), empty_checkpoint(), {}, {})
         await saver.aput_writes(where, [("a", 1)], "task")
-        store.prune.remove(run)
+        assert store.prune.remove(run, datetime.max.replace(tzinfo=UTC))
         assert await saver.aget_tuple(config(run)) is None

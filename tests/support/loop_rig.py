@@ -49,12 +49,18 @@ Behaviour = Literal[
     "hang_once",
     "command_once",
     "big",
+    "huge",
     "kill_once",
 ]
 
 
 COMMAND = "sleep 300 & echo $$ > commands; wait"
 """Says the id of its process group to the FIFO `commands`, and has a child of its own."""
+
+
+HUGE = 50_000_000
+"""Characters that a look at something huge gives."""
+HUGE_LINE = "2024-05-01T12:00:00Z GET /orders 200 12 ms, and nothing else to tell of it\n"
 
 
 class Look(Arguments):
@@ -136,6 +142,8 @@ class World:
         record: dict[str, Any] = {"thing": arguments.thing, "value": value}
         if arguments.behave == "big":
             record["text"] = value.to_bytes(8).hex() * 3_000
+        if arguments.behave == "huge":
+            record["text"] = f"first line\n{HUGE_LINE * (HUGE // len(HUGE_LINE))}last line"
         if status is not ResultStatus.OK:
             record |= {"scanned": 14_200 if status is ResultStatus.NONE_MATCHED else 0, "matched": 0}
         return ToolResult(
