@@ -227,9 +227,7 @@ class Runner:
                 given = answered(await graph.aget_state(config), given, deps, self.asker)
                 if given is None:
                     break
-            ended = await drive(
-                graph, given, config, deps, self.pace, self.hold, self.leaving, self.heard
-            )
+            ended = await drive(graph, given, config, deps, self.pace, self.hold, self.leaving, self.heard)
             if not (await graph.aget_state(config)).interrupts:
                 break
             given = Answering({})

@@ -185,13 +185,12 @@ class Worker:
 
 def retain(store: Store, clock: Clock, days: int) -> int:
     """Remove runs that ended and were last changed so many days ago; how many. What runs, waits or queues stays."""
-    removed = 0
-    for run in store.prune.candidates(clock.now() - timedelta(days=days)):
+    before, removed = clock.now() - timedelta(days=days), 0
+    for run in store.prune.candidates(before):
         row = store.runs.get(run)
         if row is not None and row.status in FINISHED:
             with contextlib.suppress(Busy):
-                store.prune.remove(run)
-                removed += 1
+                removed += store.prune.remove(run, before)
     if removed:
         store.prune.reclaim()
     return removed
