@@ -1,32 +1,42 @@
-"""Incidents under every kind of model: offline, good, bad by rule, and spoiled by every fault.
+"""Incidents under every kind of model: none, good, mediocre, bad by rule, spoiled by every fault, and a real small one.
 
-    python benchmarks/models_on_incidents.py FOLDER [COUNT]
+    python benchmarks/models_on_incidents.py INCIDENTS [COUNT [KIND…]]
 
-FOLDER holds recorded incidents. Prints a line for each kind of model: how the runs ended, how many requests they
-took, and how many findings of their reports rest on nothing that was verified (there should be none).
+INCIDENTS holds sets of recorded incidents with their keys. Prints a line for each kind of model: how the runs ended,
+how many requests they took, how many findings of their reports rest on nothing that was verified (there should be
+none), and how many named the right service first and among their first three. `informed` knows the key and says so
+where the evidence shows it: what a better model than any rule could reach. `small` is a real one of 135 million
+parameters (`make small-model`; OPSLEUTH_LLM_PYTHON names an interpreter that has it); three turns a run.
 """
 
 import asyncio
 import os
+import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
+from opsleuth.evals.cases import Case, Expected, load_set
+from opsleuth.evals.score import Score, score
 from opsleuth.graph.outcome import Outcome
 from opsleuth.graph.prepare import Settings, StartRequest
 from opsleuth.graph.session import Runner
 from opsleuth.models.server.faults import NAMES
-from opsleuth.models.server.rules import RULES
-from opsleuth.models.server.serve import ModelServer
+from opsleuth.models.server.rules import RULES, investigator, seen
+from opsleuth.models.server.serve import Model, ModelServer
 from opsleuth.models.server.spoil import Spoiled
 from opsleuth.models.settings import ModelSettings
 from opsleuth.state.base import to_json
 from opsleuth.state.clock import SystemClock
+
+SMALL = Path(__file__).parents[1] / "tests" / "support" / "small_model.py"
+KINDS = ("offline", "informed", *RULES, *(f"{name}@2" for name in NAMES), "small")
 
 
 class Ended(NamedTuple):
@@ -37,48 +47,123 @@ class Ended(NamedTuple):
     verdict: str
     requests: int
     unfounded: int
+    score: Score
 
 
-def main(folder: Path, count: int) -> None:
-    found = sorted(path.parent for path in folder.rglob("incident.json"))
-    cases = found[:: max(len(found) // count, 1)][:count]
-    kinds = ["offline", *RULES, *(f"{name}@2" for name in NAMES)]
-    print(
-        f"{len(cases)} incidents\n{'model':<22}{'exit codes':<22}{'requests':<12}unfounded  verdicts, stop reasons"
-    )
+def main(folder: Path, count: int, kinds: Sequence[str]) -> None:
+    cases = chosen(folder, count)
+    print(f"{len(cases)} incidents")
+    print(f"{'model':<20}{'exit codes':<22}{'requests':<10}{'unfounded':<11}{'first':<7}{'of 3':<6}ends")
     for kind in kinds:
-        ended = [_run(case, kind) for case in cases]
-        codes = " ".join(f"{code}×{n}" for code, n in sorted(Counter(e.code for e in ended).items()))
-        requests = sorted({e.requests for e in ended})
-        said = Counter(e.verdict for e in ended) + Counter(e.reason for e in ended)
-        print(
-            f"{kind:<22}{codes:<22}{f'{requests[0]} to {requests[-1]}':<12}{sum(e.unfounded for e in ended):<11}"
-            + ", ".join(f"{name} {n}" for name, n in said.most_common()),
-            flush=True,
-        )
+        show(kind, [run(case, kind) for case in cases])
 
 
-def _run(case: Path, kind: str) -> Ended:
-    rule, _, fault = ("investigator", "", kind) if "@" in kind else (kind, "", "")
+def chosen(folder: Path, count: int) -> Sequence[Case]:
+    """`count` incidents, evenly out of all sets."""
+    found = [case for key in sorted(folder.glob("*/answers.json")) for case in load_set(key.parent)]
+    return found[:: max(len(found) // count, 1)][:count]
+
+
+def show(kind: str, ended: Sequence[Ended]) -> None:
+    codes = " ".join(f"{code}×{n}" for code, n in sorted(Counter(e.code for e in ended).items()))
+    requests = sorted(e.requests for e in ended)
+    said = Counter(f"{e.reason} {e.verdict}" for e in ended)
+    print(
+        f"{kind:<20}{codes:<22}{f'{requests[0]}–{requests[-1]}':<10}{sum(e.unfounded for e in ended):<11}"
+        f"{sum(bool(e.score.top1) for e in ended):<7}{sum(bool(e.score.top3) for e in ended):<6}"
+        + ", ".join(f"{name} {n}" for name, n in said.most_common()),
+        flush=True,
+    )
+
+
+def run(case: Case, kind: str) -> Ended:
+    """One investigation."""
     if kind == "offline":
-        return _ended(_investigate(case, None), 0)
-    with ModelServer(Spoiled(RULES[rule], [fault] if fault else [])) as server:
+        return ended(case, investigate(case, None), 0)
+    if kind == "small":
+        with small_model() as url:
+            outcome = investigate(case, small_settings(url), turns=3, seconds=3_000)
+            return ended(case, outcome, (outcome.report or {}).get("usage", {}).get("model_calls", 0))
+    with ModelServer(model_of(case, kind)) as server:
         settings = ModelSettings(
             model="scripted", base_url=server.base_url, tries=2, timeout=1.0 if "stall" in kind else 30.0
         )
-        outcome = _investigate(case, settings)
-        return _ended(outcome, len(server.requests))
+        return ended(case, investigate(case, settings), len(server.requests))
 
 
-def _investigate(case: Path, settings: ModelSettings | None) -> Outcome:
+def model_of(case: Case, kind: str) -> Model:
+    if kind == "informed":
+        return lambda request: informed(request, case.expected)
+    return Spoiled(RULES["investigator"], [kind]) if "@" in kind else RULES[kind]
+
+
+def informed(request: Mapping[str, Any], expected: Expected) -> Mapping[str, Any]:
+    """The investigator, but where it blames the wrong service and the evidence holds a finding about the right one."""
+    entry = investigator(request)
+    decision = entry.get("decision", {})
+    if "conclusion" not in decision:
+        return entry
+    drafted, answers = decision["conclusion"], seen(request)
+    right = [(e, f) for e, r in answers.items() for f in findings(r) if f.get("service") in expected.services]
+    if not right or any(c["service"] in expected.services for c in drafted.get("causes", ())):
+        return entry
+    return {"decision": {"reason": "I know better.", "conclusion": better(right, answers, expected)}}
+
+
+def findings(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """All findings of an answer, those of suspects too."""
+    yield from record.get("findings", ())
+    for suspect in record.get("suspects", ()):
+        yield from suspect.get("findings", ())
+
+
+def better(
+    right: Sequence[tuple[str, Mapping[str, Any]]],
+    answers: Mapping[str, Mapping[str, Any]],
+    expected: Expected,
+) -> Mapping[str, Any]:
+    evidence, finding = right[0]
+    service = finding["service"]
+    claims = [{"id": "C1", "text": finding["text"], "evidence": [evidence]}]
+    conclusion: dict[str, Any] = {"verdict": "cause_found", "answer": f"Cause: {service}. {finding['text']}"}
+    conclusion["causes"] = [
+        {"service": service, "kind": min(expected.kinds, default="other"), "claims": ["C1"]}
+    ]
+    ranked = [(e, r["suspects"][0]) for e, r in answers.items() if r.get("suspects")]
+    for e, first in ranked[-1:]:
+        text = f"The findings about {first['service']} weigh {first['score']}."
+        claims.append({"id": "C2", "text": text, "evidence": [e]})
+        conclusion["ruled_out"] = [{"hypothesis": f"{first['service']} is the cause", "claims": ["C2"]}]
+    return conclusion | {"claims": claims}
+
+
+def small_settings(url: str) -> ModelSettings:
+    return ModelSettings(
+        model="small", base_url=url, mode="json", max_tokens_field="max_tokens", output_tokens=300,
+        context_tokens=8_000, timeout=900, temperature=0.0,
+    )  # fmt: skip
+
+
+@contextmanager
+def small_model() -> Iterator[str]:
+    command = [os.environ.get("OPSLEUTH_LLM_PYTHON", sys.executable), str(SMALL)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as program:
+        yield f"{(program.stdout or sys.stdin).readline().strip()}/v1"
+        program.kill()
+
+
+def investigate(case: Case, settings: ModelSettings | None, **limits: int) -> Outcome:
     with (
         tempfile.TemporaryDirectory() as folder,
         Store.open(Path(folder) / "x.db", SystemClock(), Redactor()) as store,
     ):
         request = StartRequest(
             run="inv-20240501-test",
+            limits=limits,
             settings=Settings(
-                case=str(case),
+                case=str(case.folder),
                 planner="model" if settings else "offline",
                 model=to_json(settings) if settings else None,
             ),
@@ -86,15 +171,21 @@ def _investigate(case: Path, settings: ModelSettings | None) -> Outcome:
         return asyncio.run(Runner(store).start(request))
 
 
-def _ended(outcome: Outcome, requests: int) -> Ended:
+def ended(case: Case, outcome: Outcome, requests: int) -> Ended:
     report: Mapping[str, Any] = outcome.report or {}
     verified = {claim["id"] for claim in report.get("claims", ()) if claim["status"] == "verified"}
     unfounded = [cause for cause in report.get("causes", ()) if not verified.intersection(cause["claims"])]
     return Ended(
-        int(outcome.exit_code), str(outcome.stop_reason), str(outcome.verdict), requests, len(unfounded)
+        int(outcome.exit_code),
+        str(outcome.stop_reason),
+        str(outcome.verdict),
+        requests,
+        len(unfounded),
+        score(case, report),
     )
 
 
 if __name__ == "__main__":
     os.environ.setdefault("LANGSMITH_TRACING", "false")
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 10)
+    given = sys.argv[2:]
+    main(Path(sys.argv[1]), int(given[0]) if given else 10, given[1:] or KINDS)

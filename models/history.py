@@ -4,9 +4,9 @@ Everything is derived from the observations alone, so that any process builds th
 by message the beginning stays the same from turn to turn until the next fold.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from opsleuth.models.fence import fenced, fenced_lines
 from opsleuth.models.fit import fitted
@@ -22,6 +22,8 @@ SOFT_TOKENS = 8_000
 """More in full than this is folded too, to half of it: reading on costs a call, carrying on costs every turn."""
 MOST_A_CALL = 3_000
 """Tokens of one observation in full."""
+_BARE = 7
+"""Bytes of an id alone."""
 
 _MEANING = {
     ResultStatus.OK: "ok",
@@ -85,15 +87,18 @@ def shown(o: Observation, size: int) -> str:
 
 
 def ledger(observations: Sequence[Observation], cap: int) -> str:
-    """Folded calls in at most about `cap` tokens: newest with arguments and headline, older shorter, oldest as ids."""
+    """Folded calls in at most about `cap` tokens, so that none is made again because it was forgotten.
+
+    The newest with arguments and headline, older ones with arguments, the oldest as ids with what they asked for.
+    """
     own = [o for o in observations if o.evidence == f"E{o.number}"]
     left, lines = cap * BYTES_A_TOKEN, []
     for place, o in enumerate(reversed(own)):
-        line = _line(o, short=left < cap * BYTES_A_TOKEN // 2)
-        left -= len(line.encode())
-        if left < cap * BYTES_A_TOKEN // 5:
-            lines += _by_tool(own[: len(own) - place])
+        line = _line(o, short=left < cap * BYTES_A_TOKEN * 3 // 4)
+        if left - len(line.encode()) < cap * BYTES_A_TOKEN // 2:
+            lines += _by_tool(own[: len(own) - place], left)
             break
+        left -= len(line.encode())
         lines.append(line)
     return fenced_lines(lines[::-1])
 
@@ -105,12 +110,25 @@ def _line(o: Observation, *, short: bool) -> str:
     return f"{o.evidence} {o.tool} {asked} {o.status}: {cut_text(o.headline, 140)}"
 
 
-def _by_tool(observations: Sequence[Observation]) -> list[str]:
-    """One line for each tool with the ids of its calls, runs of them shortened."""
-    by_tool: dict[str, list[int]] = {}
-    for o in observations:
-        by_tool.setdefault(o.tool, []).append(o.number)
-    return [f"{tool}: {_ranges(numbers)}" for tool, numbers in reversed(by_tool.items())]
+def _by_tool(observations: Sequence[Observation], room: int) -> list[str]:
+    """One line for each tool: its calls with what they asked for, in `room` bytes; the rest as runs of ids."""
+    asked: dict[str, list[str]] = {}
+    bare: dict[str, list[int]] = {}
+    room -= _BARE * len(observations)
+    for o in reversed(observations):
+        text = f"{o.evidence} {_asked(o.arguments)}"
+        room -= len(text.encode()) + 2 - _BARE
+        if room > 0:
+            asked.setdefault(o.tool, []).append(text)
+        else:
+            bare.setdefault(o.tool, []).append(o.number)
+    lines = [f"{tool}: {'; '.join(texts[::-1])}" for tool, texts in asked.items()]
+    return lines + [f"{tool}: {_ranges(numbers[::-1])}" for tool, numbers in bare.items()]
+
+
+def _asked(arguments: Mapping[str, Any]) -> str:
+    """Arguments in as few bytes as can be told apart."""
+    return cut_text(" ".join(f"{k}={canonical(v)}".replace('"', "") for k, v in arguments.items()), 40)
 
 
 def _ranges(numbers: Sequence[int]) -> str:

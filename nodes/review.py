@@ -9,6 +9,7 @@ from opsleuth.state.investigation import Investigation
 from opsleuth.verification.claims import Basis, EffectView, EvidenceView
 from opsleuth.verification.conclusions import check_conclusion, strip_unsupported
 from opsleuth.verification.confidence import with_confidence
+from opsleuth.verification.overruled import with_ranking
 
 
 class Checked(NamedTuple):
@@ -31,7 +32,8 @@ def check(draft: Conclusion, state: Investigation, deps: Deps) -> Checked:
         vocabulary=[spec.name for spec in deps.toolbox.specs],
     )
     problems = check_conclusion(draft, basis, hypotheses=state.hypotheses, checklist=state.checklist)
-    clean = with_confidence(strip_unsupported(draft, problems), views, state.hypotheses, effects)
+    held = with_ranking(strip_unsupported(draft, problems), basis, state.hypotheses)
+    clean = with_confidence(held, views, state.hypotheses, effects)
     fallen = sum(claim.status == "unsupported" for claim in clean.claims)
     return Checked(clean, tuple(dict.fromkeys(p.text[:1000] for p in problems)), fallen)
 

@@ -21,6 +21,7 @@ from opsleuth.verification.claims import (
     text_problems,
 )
 from opsleuth.verification.names import occurs
+from opsleuth.verification.overruled import ranking_problems
 
 NOTHING_LEFT = "No part of the drafted answer is supported by the evidence of this run."
 
@@ -44,6 +45,7 @@ def check_conclusion(
         *_recommendations(conclusion, basis),
         *_verdict(conclusion, basis, failed.keys()),
         *_rival(conclusion, hypotheses),
+        *ranking_problems(conclusion, basis, hypotheses),
         *(Problem("demand", str(i), text) for i, text in demand_problems(conclusion, checklist)),
     )
 

@@ -35,7 +35,7 @@ def investigator(request: Request) -> Entry:
     """
     if "accepted" in request["messages"][0]["content"]:
         return {"text": '{"accepted": true, "gaps": []}'}
-    offered, seen = _offered(request), _seen(request)
+    offered, answers = _offered(request), seen(request)
     asked = _asked(request)
     for looks in LOOKS:
         calls = [
@@ -43,7 +43,7 @@ def investigator(request: Request) -> Entry:
         ]
         if calls:
             return {"decision": {"reason": "Symptoms and changes first.", "calls": calls}}
-    ranking = next(((e, r) for e, r in reversed(seen.items()) if "suspects" in r), None)
+    ranking = next(((e, r) for e, r in reversed(answers.items()) if "suspects" in r), None)
     if ranking is None:
         return {"decision": _nothing_found()}
     suspects = ranking[1]["suspects"]
@@ -78,7 +78,7 @@ def obedient(request: Request) -> Entry:
 
 def confabulator(request: Request) -> Entry:
     """Concludes at once, with names and numbers that stand nowhere."""
-    first = next(iter(_seen(request)), None)
+    first = next(iter(seen(request)), None)
     if first is None:
         return looper(request)
     claim = {
@@ -95,8 +95,26 @@ def confabulator(request: Request) -> Entry:
     return {"decision": {"reason": "It is obvious.", "conclusion": conclusion}}
 
 
+def hasty(request: Request) -> Entry:
+    """A mediocre model: looks once, has the ranking before it, and blames whoever is loudest all the same."""
+    if "accepted" in request["messages"][0]["content"]:
+        return {"text": '{"accepted": true, "gaps": []}'}
+    answers = seen(request)
+    if not answers:
+        calls = [
+            {"tool": tool, "arguments": {}, "why": why}
+            for tool, why in (*LOOKS[0], *LOOKS[2])
+            if tool in _offered(request)
+        ]
+        return {"decision": {"reason": "One look at everything.", "calls": calls}}
+    loud = ((e, f) for e, record in answers.items() for f in record.get("findings", ()) if "text" in f)
+    first = next(loud, None)
+    return {"decision": _blames(*first) if first else _nothing_found()}
+
+
 RULES: Mapping[str, Callable[[Request], Entry]] = {
     "investigator": investigator,
+    "hasty": hasty,
     "looper": looper,
     "obedient": obedient,
     "confabulator": confabulator,
@@ -120,8 +138,8 @@ def _offered(request: Request) -> set[str]:
     return named or set(re.findall(r"^- (\w+): ", request["messages"][0]["content"], re.MULTILINE))
 
 
-def _seen(request: Request) -> dict[str, dict[str, Any]]:
-    """What answered so far, by evidence id."""
+def seen(request: Request) -> dict[str, dict[str, Any]]:
+    """What answered so far and is in full before the model, by evidence id."""
     found: dict[str, dict[str, Any]] = {}
     for evidence, status, body in _PIECE.findall(_text(request)):
         if status in ("ok", "none_matched"):
@@ -153,12 +171,7 @@ def _test_of(suspects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _conclusion(evidence: str, ranking: Mapping[str, Any]) -> dict[str, Any]:
     suspects = ranking["suspects"][: max(ranking["causes"], 0)]
     if ranking["verdict"] != "cause_found" or not suspects:
-        verdict = "healthy" if ranking["verdict"] == "healthy" else "inconclusive"
-        answer = "Nothing is wrong in the window, as far as the sources tell."
-        return {
-            "reason": "All was looked at.",
-            "conclusion": {"verdict": verdict, "answer": answer, "claims": []},
-        }
+        return _calm(evidence, ranking)
     claims: list[dict[str, Any]] = []
     causes: list[dict[str, Any]] = []
     for suspect in suspects:
@@ -179,6 +192,28 @@ def _conclusion(evidence: str, ranking: Mapping[str, Any]) -> dict[str, Any]:
         ruled = {"hypothesis": f"{rivals[0]['service']} is the cause", "claims": [claims[-1]["id"]]}
         conclusion["ruled_out"] = [ruled]
     return {"reason": "The evidence suffices.", "conclusion": conclusion}
+
+
+def _calm(evidence: str, ranking: Mapping[str, Any]) -> dict[str, Any]:
+    """Healthy where the ranking says so and a note of it says why, else nothing can be told."""
+    notes = [note for note in ranking["notes"] if not note.startswith("Not available")][:3]
+    healthy = ranking["verdict"] == "healthy" and notes
+    conclusion = {
+        "verdict": "healthy" if healthy else "inconclusive",
+        "answer": "Nothing is wrong in the window, as far as the sources tell.",
+        "claims": [{"id": f"C{i}", "text": note, "evidence": [evidence]} for i, note in enumerate(notes, 1)],
+    }
+    return {"reason": "All was looked at.", "conclusion": conclusion}
+
+
+def _blames(evidence: str, finding: Mapping[str, Any]) -> dict[str, Any]:
+    conclusion = {
+        "verdict": "cause_found",
+        "answer": f"{finding['text']}. It was the only candidate.",
+        "claims": [{"id": "C1", "text": finding["text"], "evidence": [evidence]}],
+        "causes": [{"service": finding["service"], "kind": "other", "claims": ["C1"]}],
+    }
+    return {"reason": "It is the loudest.", "conclusion": conclusion}
 
 
 def _nothing_found() -> dict[str, Any]:

@@ -30,6 +30,7 @@ class ModelServer:
         self.headers: list[Mapping[str, str]] = []
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
+        self._never = asyncio.Event()  # held here: a task that waits for what nobody holds is collected
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     @property
@@ -94,7 +95,7 @@ class ModelServer:
         body = await reader.readexactly(min(int(headers.get("content-length", 0)), LONGEST_BODY))
         reply = self._answer(method, path, headers, body)
         if reply.stalls:
-            await asyncio.Event().wait()
+            await self._never.wait()
         if reply.cut is not None:
             if reply.cut:
                 writer.write(_head(reply) + reply.body[: reply.cut])

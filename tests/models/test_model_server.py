@@ -1,7 +1,6 @@
 """The model server as a program, and the command line with a model behind it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_cli import environment, opsleuth
 from model_rig import answering
 
 from opsleuth.models.server.faults import NAMES
@@ -18,23 +18,6 @@ from opsleuth.models.server.rules import RULES
 from opsleuth.models.server.serve import ModelServer
 
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
-
-
-def environment(folder: Path, **more: str) -> dict[str, str]:
-    paths = {name: str(folder / name) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("OPSLEUTH_", "OPENAI_"))}
-    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), **paths, **more}
-
-
-def opsleuth(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "opsleuth", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=environment(folder, **more),
-    )
 
 
 @pytest.fixture
