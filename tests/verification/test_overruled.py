@@ -79,6 +79,6 @@ def test_nothing_is_healthy_that_the_ranking_gives_a_cause() -> None:
 
 
 def test_a_finding_that_does_not_hold_is_not_put_in() -> None:
-    bad = {"text": "ledger-db failed 4711 times"}
+    bad = {"text": "We restarted ledger-db."}
     suspect = RECORD["suspects"][0] | {"findings": [bad]}
     assert with_ranking(VICTIM, basis(suspects=[suspect])) == VICTIM
