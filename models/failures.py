@@ -86,6 +86,9 @@ def explain(error: Exception, body: str, settings: ModelSettings) -> Failure:
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         text = f"{where} gave no whole answer within {settings.timeout:g} s: raise `timeout`, or ask another endpoint"
         return Failure(Kind.HEALS, text)
+    if "certificate verify failed" in str(cause).lower():
+        text = f"{where} shows a certificate that is not trusted: name the file of its authority in ca_file"
+        return Failure(Kind.CONFIG, text)
     if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
         return Failure(
             Kind.HEALS,
