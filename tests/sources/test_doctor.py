@@ -3,6 +3,7 @@
 import json
 import socket
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
@@ -116,7 +117,7 @@ def test_init_finds_what_is_there_and_never_writes_a_secret(
 
 
 def test_init_knows_the_variables_of_other_tools(program: Program, tmp_path: Path) -> None:
-    """Each address that is found is a source that can be tried at once; one with a password in it is passed over."""
+    """Each address that is found is a source; one with a password in it is passed over."""
     url = f"http://127.0.0.1:{free_port()}"
     kube = tmp_path / "kubeconfig"
     kube.write_text("current-context: none\n")
@@ -127,9 +128,8 @@ def test_init_knows_the_variables_of_other_tools(program: Program, tmp_path: Pat
     assert ended.returncode == 0, ended.stderr
     written = (tmp_path / ".opsleuth" / "config.toml").read_text()
     assert "geheim" not in written + ended.stdout
-    kinds = {
-        s["name"]: s["kind"] for s in json.loads(program("doctor", "--json", **addresses).stdout)["sources"]
-    }
+    sources = tomllib.loads(written)["environments"]["default"]["sources"]
+    kinds = {name: settings["kind"] for name, settings in sources.items()}
     assert kinds.items() >= {
         "loki": "loki", "search": "opensearch", "traces": "jaeger", "tempo": "tempo", "notes": "grafana",
         "github": "github", "cluster": "kubernetes",

@@ -1,8 +1,13 @@
 """Log files as they lie on machines: any format, rotated, compressed, large, damaged."""
 
+import bz2
 import gzip
 import json
+import lzma
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,12 +18,20 @@ from stored_elsewhere import rows
 
 from opsleuth.analysis.records import LogLine
 from opsleuth.state.calls import ResultStatus
+from opsleuth.tools.sources import packed
 from opsleuth.tools.sources.case import CaseFolder
 from opsleuth.tools.sources.logformat import LineReader, service_of_file
 from opsleuth.tools.spec import NotPermitted, Unavailable
 
 AT = datetime(2026, 3, 3, 14, 0, 0, tzinfo=UTC).timestamp()
 READ = LineReader().read
+zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstd.compress,
+}
 
 
 @pytest.mark.parametrize(
@@ -135,12 +148,45 @@ class _Counting:
 async def test_what_is_damaged_or_not_readable(tmp_path: Path) -> None:
     whole = gzip.compress(b"2026-03-03T14:00:00Z ERROR no\n" * 5000)
     (tmp_path / "cut.log.gz").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "other.log.zst").write_bytes(b"x")
+    (tmp_path / "other.log.zip").write_bytes(b"x")
     source = one(kind="logfiles", files=[f"{tmp_path}/*"])
     assert len((await source.read(["logs"], SPAN)).logs or ()) > 100
     told = " ".join(source.warnings)
     assert "cut.log.gz is damaged" in told
-    assert "other.log.zst was not read" in told
+    assert "other.log.zip was not read" in told
+    absent = await ask([source], "logs_search", text="nothing of the kind")
+    assert absent.status is ResultStatus.NOT_RECORDED  # W13: not all of it was looked at
+    assert "cut.log.gz is damaged" in absent.record["not_read"]["s (logs)"]
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+async def test_files_as_rotation_packs_them(tmp_path: Path, suffix: str) -> None:
+    pack = PACKERS[suffix]
+    whole = pack(
+        "".join(f"2026-03-03T14:00:00Z ERROR no {i * 7919 % 1009} {i}\n" for i in range(20_000)).encode()
+    )
+    (tmp_path / f"cart.log.1{suffix}").write_bytes(whole)
+    source = one(kind="logfiles", files=[f"{tmp_path}/*"])
+    lines = (await source.read(["logs"], SPAN)).logs or ()
+    assert len(lines) == 20_000
+    assert source.services == {"cart"}
+    assert source.warnings == ()
+    (tmp_path / f"cart.log.1{suffix}").write_bytes(whole[: len(whole) * 3 // 4])
+    cut = one(kind="logfiles", files=[f"{tmp_path}/*"])
+    found = await cut.read(["logs"], SPAN)
+    assert len(found.logs or ()) < 20_000
+    assert "damaged or cut short" in found.missed[0]
+    (tmp_path / f"cart.log.1{suffix}").write_bytes(b"no such thing")
+    assert "damaged" in (await one(kind="logfiles", files=[f"{tmp_path}/*"]).read(["logs"], SPAN)).missed[0]
+
+
+async def test_zstd_without_its_extra_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "find_spec", lambda _: None)
+    (tmp_path / "cart.log.zst").write_bytes(zstd.compress(b"x\n"))
+    found = await one(kind="logfiles", files=[f"{tmp_path}/*"]).read(["logs"], SPAN)
+    assert found.missed == (
+        "cart.log.zst was not read: reading .zst needs the extra 'zstd': pip install 'opsleuth[zstd]'",
+    )
 
 
 async def test_no_file_and_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

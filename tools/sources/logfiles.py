@@ -6,20 +6,17 @@ file is found by halves (`seek`).
 
 import asyncio
 import glob
-import gzip
-import io
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta, timezone
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 from opsleuth.analysis.records import LogLine, Span
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
 from opsleuth.tools.sources.logformat import LineReader, service_of_file
+from opsleuth.tools.sources.packed import Damaged, is_packed, open_bytes, why_not
 from opsleuth.tools.sources.seek import SLACK, start_of
 from opsleuth.tools.sources.settings import LogFiles
 from opsleuth.tools.spec import NotPermitted, Unavailable
@@ -28,8 +25,6 @@ from opsleuth.tools.spec import NotPermitted, Unavailable
 LONGEST_LINE = 64_000
 # Lines without a time of their own belong to the one before: a stack trace, a statement over several lines.
 MOST_CONTINUED = 60
-_READ_BY = (".gz",)
-_NOT_READ = (".zst", ".xz", ".bz2", ".zip")
 
 
 class LogFilesSource(LiveSource):
@@ -40,6 +35,7 @@ class LogFilesSource(LiveSource):
     def __init__(self, name: str, settings: LogFiles, surroundings: Surroundings) -> None:
         super().__init__(name, settings, surroundings)
         self._settings = settings
+        self._damaged: dict[str, None] = {}
         self._reader = LineReader(timezone(timedelta(hours=settings.zone)))
 
     async def fetch(self, capability: Capability, window: Span) -> Fetched:
@@ -48,11 +44,11 @@ class LogFilesSource(LiveSource):
         before = Span(window.start - self._settings.before, window.start)
         earlier = await asyncio.to_thread(self._within, before, most // 2 + 1)
         inside = await asyncio.to_thread(self._within, window, most + 1)
-        notes = list(self._passed_over())
+        notes = []
         if len(earlier) > most // 2 or len(inside) > most:
             notes.append(f"more than {most:,} log lines: detectors see the first; log search scans all")
         asked = tuple(f"read {path} ({path.stat().st_size:,} bytes)" for path in self._files()[:50])
-        return Fetched({"logs": [*earlier[: most // 2], *inside[:most]]}, asked, tuple(notes))
+        return Fetched({"logs": [*earlier[: most // 2], *inside[:most]]}, asked, tuple(notes), self._missed())
 
     def _within(self, span: Span, most: int) -> list[LogLine]:
         lines = (
@@ -62,13 +58,21 @@ class LogFilesSource(LiveSource):
 
     def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
         """Every line around the stretch of time, in the order of files and lines; there is no baseline in files."""
-        return iter(()) if baseline else self._lines(span)
+        return iter(()) if baseline else self._scanned(span)
+
+    def _scanned(self, span: Span | None) -> Iterator[LogLine]:
+        yield from self._lines(span)
+        if missed := self._missed():
+            raise Unavailable("; ".join(missed))
+
+    def _missed(self) -> tuple[str, ...]:
+        return (*self._passed_over(), *self._damaged)
 
     def _files(self) -> list[Path]:
         files = sorted(path for path in self._fitting() if path.is_file())
         if not files:
             raise Unavailable(f"{self.name}: no file fits {', '.join(self._settings.files)}")
-        return [path for path in files if path.suffix not in _NOT_READ]
+        return [path for path in files if why_not(path) is None]
 
     def _fitting(self) -> set[Path]:
         patterns = self._settings.files
@@ -76,8 +80,8 @@ class LogFilesSource(LiveSource):
 
     def _passed_over(self) -> Iterator[str]:
         for path in sorted(self._fitting()):
-            if path.suffix in _NOT_READ:
-                yield f"{path.name} was not read: only plain files and .gz are"
+            if why := why_not(path):
+                yield f"{path.name} was not read: {why}"
 
     def _lines(self, span: Span | None) -> Iterator[LogLine]:
         for path in self._files():
@@ -113,9 +117,9 @@ class LogFilesSource(LiveSource):
     def _read(self, path: Path, span: Span | None) -> Iterator[str]:
         """The lines of a file from where the stretch begins, if they are in order of time; else all of them."""
         try:
-            with _open(path) as file:
+            with open_bytes(path) as file:
                 start = None
-                if span is not None and path.suffix not in _READ_BY:
+                if span is not None and not is_packed(path):
                     start = start_of(path, span.start, self._reader.time_of(path.stat().st_mtime))
                 if start:
                     file.seek(start)
@@ -125,8 +129,8 @@ class LogFilesSource(LiveSource):
                         yield text
         except PermissionError:
             raise NotPermitted(f"{self.name}: {path} may not be read: check its permissions") from None
-        except (EOFError, gzip.BadGzipFile, zlib.error):
-            self._notes[f"{path.name} is damaged or cut short: the lines before were read"] = None
+        except Damaged:
+            self._damaged[f"{path.name} is damaged or cut short: the lines before were read"] = None
         except OSError as error:
             raise Unavailable(f"{self.name}: {path} cannot be read ({error.strerror or error})") from None
 
@@ -143,15 +147,5 @@ class LogFilesSource(LiveSource):
         return [
             *checks,
             Check("services", "ok", f"{len(names)}: {', '.join(names[:8])}"),
-            *map(_not_read, self._passed_over()),
+            *(Check("files", "warning", text) for text in self._missed()),
         ]
-
-
-def _not_read(text: str) -> Check:
-    return Check("files", "warning", text, "unpack it, or take it out of `files`")
-
-
-def _open(path: Path) -> BinaryIO:
-    if path.suffix == ".gz":
-        return io.BufferedReader(gzip.open(path, "rb"))
-    return path.open("rb")

@@ -126,7 +126,7 @@ class LineReader:
 
 def service_of_file(path: Path) -> str:
     """What a log file is called without what rotation adds: `orders-api.log.2.gz` is `orders-api`."""
-    name = path.name.removesuffix(".gz")
+    name = re.sub(r"\.(gz|bz2|xz|zst)$", "", path.name)
     name = re.sub(r"\.(log|txt|out|err|jsonl?)(\b.*)?$", "", name)
     return re.sub(r"[-_.]\d{4}[-_]?\d\d[-_]?\d\d.*$|\.\d+$", "", name) or path.stem
 

@@ -190,7 +190,7 @@ class Journal(Common):
 
 
 class LogFiles(Common):
-    """Log files by glob patterns, rotated and `.gz` too. `service` names that of all, else a line's own field or the file's name does.
+    """Log files by glob patterns, rotated and packed too (`.gz`, `.bz2`, `.xz`; `.zst` with the extra). `service` names that of all, else a line's own field or the file's name does.
 
     `zone` is the UTC offset in hours of times that carry none.
     """
