@@ -79,7 +79,9 @@ def _every_tool(options: Options) -> tuple[ToolSpec, ...]:
     """All tools that there are, as if every source were there: rules are asked about, nothing is called."""
     reads = (replace(spec, capability=None) for spec in BUILTIN)
     added = added_tools(str(options.policy) if options.policy else None, Vault())
-    return (*reads, *effect_tools(ControlPlane("http://127.0.0.1:9")), *added.specs)
+    own = {spec.name for spec in added.specs}
+    usual = (spec for spec in effect_tools(ControlPlane("http://127.0.0.1:9")) if spec.name not in own)
+    return (*reads, *usual, *added.specs)
 
 
 def _request(call: Sequence[str]) -> CallRequest:

@@ -47,7 +47,7 @@ def effects_of(settings: Settings) -> Sequence[ToolSpec]:
 
 def added_to(settings: Settings, vault: Vault) -> Added:
     """What the operator and installed packages add to the tools of this run."""
-    return added_tools(settings.policy, vault)
+    return added_tools(settings.policy, vault, platforms=settings.platform is None)
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -5,6 +5,7 @@ unknown → probe → found: done · absent, and the target tells repeats apart:
 """
 
 from dataclasses import replace
+from datetime import datetime
 
 from opsleuth.checkpoints.effects import Effect, EffectRow, Grant
 from opsleuth.checkpoints.errors import AlreadyStarted, NotApproved
@@ -162,7 +163,7 @@ async def _settle(call: Call, row: EffectRow, context: ToolContext, left: float,
 
 
 def _keyed(context: ToolContext, row: EffectRow) -> ToolContext:
-    return replace(context, idempotency_key=row.key)
+    return replace(context, idempotency_key=row.key, begun=datetime.fromisoformat(row.started))
 
 
 def _say_waiting(call: Call, deps: Deps) -> None:

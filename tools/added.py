@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opsleuth.tools.builtin import BUILTIN
-from opsleuth.tools.declared.reading import declared_servers, declared_tools, open_servers
+from opsleuth.tools.declared.reading import PLATFORMS, declared_servers, declared_tools, open_servers
 from opsleuth.tools.plugins import installed
 from opsleuth.tools.policy_file import declared, policy_files
 from opsleuth.tools.registry import Toolbox
@@ -44,12 +44,15 @@ class Added:
             await self.servers.aclose()
 
 
-def added_tools(policy: str | None, vault: Vault) -> Added:
+def added_tools(policy: str | None, vault: Vault, *, platforms: bool = True) -> Added:
     """The tools that this machine's files of rules declare, the file that was named, and installed packages.
 
-    `vault` reads the secrets of servers. Nothing is started. Raises ConfigError for a declaration that is wrong.
+    `vault` reads the secrets of servers. Without `platforms` the changes of services are left out: the run has a platform
+    of its own. Nothing is started. Raises ConfigError for a declaration that is wrong.
     """
     tables = declared(policy_files(policy))
+    if not platforms:
+        tables = {kind: rows for kind, rows in tables.items() if kind not in PLATFORMS}
     own, servers = declared_tools(tables, vault), open_servers(declared_servers(tables), vault)
     foreign = servers.specs if servers else ()
     plugins = installed(spec.name for spec in (*BUILTIN, *own, *foreign))

@@ -21,7 +21,7 @@ from opsleuth.state.errors import ConfigError
 from opsleuth.tools.policy import Layer, Policy, Rule, Word
 
 _HEADER = re.compile(r"^\s*\[\[\s*rule\s*\]\]", re.MULTILINE)
-DECLARED = ("command", "http", "mcp")
+DECLARED = ("command", "http", "kubernetes", "mcp", "systemd")
 """The kinds of tools that a file may declare besides its rules."""
 _KEYS = ("effect", "tool", "target", "environment", "arguments", "reason")
 

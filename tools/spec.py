@@ -13,6 +13,7 @@ everything unforeseen, into a `CallResult`. No tool stores, retries, redacts or 
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -99,7 +100,8 @@ class ToolContext:
 
     `evidence` returns the stored body of an evidence id of this run, or None. `folder` is the run's own
     folder (drafts go there). `subject` is the alert, if the run has one. An effect also gets the key under
-    which its target may tell repeats apart, its check what the ledger holds of the effect (`result`). `trail` is
+    which its target may tell repeats apart, its check what the ledger holds of the effect (`result`), its probe
+    when it was `begun`. `trail` is
     filled as sources are read.
     """
 
@@ -111,6 +113,7 @@ class ToolContext:
     folder: str | None = None
     idempotency_key: str | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
+    begun: datetime | None = None
     trail: Trail = field(default_factory=Trail)
 
 

@@ -52,7 +52,7 @@ class Declaration(Frozen):
         """The tool `<kind>_<name>` with what is common to all kinds."""
         target = self.target or self.name
         return ToolSpec(
-            name=f"{kind}_{re.sub(r'[^a-z0-9]+', '_', self.name.casefold())}",
+            name=f"{kind}_{slug(self.name)}",
             purpose=self.purpose,
             not_for=self.not_for,
             arguments=argument_model(self.name, self.parameters, base),
@@ -67,3 +67,8 @@ class Declaration(Frozen):
             origin="declared by the operator",
             **more,
         )
+
+
+def slug(name: str) -> str:
+    """The name in small letters, digits and underscores, as part of a tool's name."""
+    return re.sub(r"[^a-z0-9]+", "_", name.casefold())

@@ -1,6 +1,7 @@
 """Declarations out of the operator's files, as tools. Nothing of a declaration is guessed: a mistake stops the start."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -9,6 +10,7 @@ from opsleuth.state.base import Frozen
 from opsleuth.state.configfile import problems
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.declared.commands import Command, command_tool
+from opsleuth.tools.declared.declaration import slug
 from opsleuth.tools.declared.http_calls import HttpCall, http_tool
 from opsleuth.tools.mcp.settings import McpServer
 from opsleuth.tools.sources.secrets import Vault
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 D = TypeVar("D", bound=Frozen)
 
+PLATFORMS = ("kubernetes", "systemd")
+"""Kinds of declarations that make the tools which change services."""
 Tables = Mapping[str, Mapping[str, Any]]
 """What the files declare: kind to name to the table as it is written there."""
 
@@ -61,6 +65,23 @@ def _tools(tables: Tables, vault: Vault) -> Iterator[ToolSpec]:
         yield command_tool(_read("command", Command, name, row))
     for name, row in tables.get("http", {}).items():
         yield http_tool(_read("http", HttpCall, name, row), vault)
+    if any(tables.get(kind) for kind in PLATFORMS):
+        yield from _platform_tools(tables, vault)
+
+
+def _platform_tools(tables: Tables, vault: Vault) -> Iterator[ToolSpec]:
+    """The changes of services; where there are several platforms each tool carries its platform's name."""
+    from opsleuth.tools.declared.platforms import Declared, KubernetesChanges, SystemdUnits  # noqa: PLC0415 - loads sources
+    from opsleuth.tools.effects.services import service_tools  # noqa: PLC0415
+
+    clusters = [_read("kubernetes", KubernetesChanges, *row) for row in tables.get("kubernetes", {}).items()]
+    hosts = [_read("systemd", SystemdUnits, *row) for row in tables.get("systemd", {}).items()]
+    declarations: Sequence[Declared] = (*clusters, *hosts)
+    platforms = [one.platform(vault) for one in declarations]
+    for platform in platforms:
+        tail = "" if len(platforms) == 1 else f"_{slug(platform.name)}"
+        for spec in service_tools(platform):
+            yield replace(spec, name=f"{spec.name}{tail}", origin="declared by the operator")
 
 
 def _read(kind: str, form: type[D], name: str, row: Any) -> D:  # noqa: ANN401 - as it stands in the file

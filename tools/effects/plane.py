@@ -3,13 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from opsleuth.tools.effects.platform import Operation, ServiceView
+from opsleuth.tools.effects.platform import KINDS, Kind, Operation, ServiceView
 from opsleuth.tools.spec import InvalidArguments, NotPermitted, OutcomeUnknown, Transient, Unavailable
 
 # The executor ends a call at its deadline; this only keeps a forgotten one from staying for ever.
@@ -43,6 +44,15 @@ class ControlPlane:
     environment: str = "production"
     keys: bool = True
 
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        return KINDS
+
+    async def rehearse(self, operation: Operation, revision: str) -> str:
+        """It has no dry run."""
+        del operation, revision
+        return ""
+
     async def service(self, name: str) -> ServiceView | None:
         document = await self.read(f"services/{quote(name, safe='')}")
         return None if document is None else _view(document)
@@ -60,8 +70,9 @@ class ControlPlane:
                 raise OutcomeUnknown(f"{self.name}: {what}") from None
         return self._outcome(answer, operation)
 
-    async def applied(self, operation: Operation, key: str) -> bool | None:
+    async def applied(self, operation: Operation, key: str, begun: datetime | None = None) -> bool | None:
         """Raises Transient and Unavailable; a control plane that refuses the look-up cannot tell."""
+        del begun
         try:
             found = await self.read(f"applied/{operation.kind}", target=operation.target, key=key)
         except NotPermitted:

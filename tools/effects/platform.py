@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 Kind = Literal["restart", "rollback", "scale", "flag", "delete", "message"]
+KINDS: frozenset[Kind] = frozenset(get_args(Kind))
 
 
 class Operation(NamedTuple):
@@ -53,7 +55,7 @@ class ServiceView:
 class Platform(Protocol):
     """A place where changes can be made.
 
-    `keys` says whether it applies two requests with the same key only once: without that a request whose reply
+    `kinds` are the changes that it can make. `keys` says whether it applies two requests with the same key only once: without that a request whose reply
     was lost is never sent again. `environment` is what policy rules call it (`production`, `staging`).
     """
 
@@ -66,8 +68,18 @@ class Platform(Protocol):
     @property
     def keys(self) -> bool: ...
 
+    @property
+    def kinds(self) -> frozenset[Kind]: ...
+
     async def service(self, name: str) -> ServiceView | None:
         """The service, None if there is none of this name. Raises the errors of `opsleuth.tools.spec`."""
+        ...
+
+    async def rehearse(self, operation: Operation, revision: str) -> str:
+        """What a dry run of the change says, in words; empty where there is none.
+
+        Raises NotPermitted and InvalidArguments where the platform would refuse it.
+        """
         ...
 
     async def submit(self, operation: Operation, key: str, revision: str | None = None) -> Mapping[str, Any]:
@@ -78,6 +90,6 @@ class Platform(Protocol):
         """
         ...
 
-    async def applied(self, operation: Operation, key: str) -> bool | None:
-        """Whether the change that was asked for with this key was made; None if the platform cannot tell."""
+    async def applied(self, operation: Operation, key: str, begun: datetime | None = None) -> bool | None:
+        """Whether the change that was asked for with this key, and begun at that time, was made; None if the platform cannot tell."""
         ...

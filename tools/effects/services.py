@@ -64,7 +64,9 @@ class Change:
         view = await self._view(arguments.service)
         if why := self.pointless(view, arguments):
             raise NotPermitted(f"{why}: there is nothing to do ({view.line()})")
-        return ToolResult(record=view.facts(), headline=view.line(), source=self.platform.name)
+        said = await self.platform.rehearse(self.operation(arguments), view.revision)
+        line = f"{view.line()}; {said}" if said else view.line()
+        return ToolResult(record=view.facts(), headline=line, source=self.platform.name)
 
     async def run(self, arguments: ServiceArguments, context: ToolContext) -> ToolResult:
         try:
@@ -119,7 +121,7 @@ class Change:
 
 async def probed(platform: Platform, operation: Operation, context: ToolContext) -> ToolResult:
     """What the platform knows of the request with this key: found, absent, or not to be told."""
-    found = await platform.applied(operation, context.idempotency_key or "")
+    found = await platform.applied(operation, context.idempotency_key or "", context.begun)
     words = {
         True: (ResultStatus.OK, "was carried out"),
         False: (ResultStatus.NONE_MATCHED, "was not carried out"),
@@ -196,10 +198,14 @@ def _spec(change: Change, **fields: Any) -> ToolSpec:  # noqa: ANN401 - fields o
 
 
 def service_tools(platform: Platform) -> tuple[ToolSpec, ...]:
-    """The look at a service and all changes of one."""
-    return (
-        _look(platform),
-        _spec(
+    """The look at a service, and the changes that the platform can make."""
+    changes = _changes(platform)
+    return (_look(platform), *(spec for kind, spec in changes.items() if kind in platform.kinds))
+
+
+def _changes(platform: Platform) -> Mapping[Kind, ToolSpec]:
+    return {
+        "restart": _spec(
             Change(platform, "restart", lambda *_: "", _restarted),
             name="service_restart",
             purpose="Restart all instances of a service.",
@@ -209,7 +215,7 @@ def service_tools(platform: Platform) -> tuple[ToolSpec, ...]:
             risk=Risk.HIGH,
             undo="a restart cannot be taken back; it ends by itself",
         ),
-        _spec(
+        "rollback": _spec(
             Change(platform, "rollback", _not_rollable, _rolled_back),
             name="service_rollback",
             purpose="Go back to a version of a service that ran before.",
@@ -219,7 +225,7 @@ def service_tools(platform: Platform) -> tuple[ToolSpec, ...]:
             risk=Risk.HIGH,
             undo="roll back again, to the version that runs now",
         ),
-        _spec(
+        "scale": _spec(
             Change(platform, "scale", lambda v, a: _same(_scaled(v, a, {})), _scaled),
             name="service_scale",
             purpose="Set the number of instances of a service.",
@@ -229,7 +235,7 @@ def service_tools(platform: Platform) -> tuple[ToolSpec, ...]:
             risk=Risk.HIGH,
             undo="scale to the number of before",
         ),
-        _spec(
+        "flag": _spec(
             Change(platform, "flag", lambda v, a: _same(_flagged(v, a, {})), _flagged),
             name="flag_set",
             purpose="Turn a feature flag of a service on or off.",
@@ -239,7 +245,7 @@ def service_tools(platform: Platform) -> tuple[ToolSpec, ...]:
             risk=Risk.HIGH,
             undo="set it to the value of before",
         ),
-        _spec(
+        "delete": _spec(
             Change(platform, "delete", lambda *_: "", lambda *_: "it still exists"),
             name="service_delete",
             purpose="Delete a service with all its instances.",
@@ -249,7 +255,7 @@ def service_tools(platform: Platform) -> tuple[ToolSpec, ...]:
             risk=Risk.IRREVERSIBLE,
             undo="cannot be undone",
         ),
-    )
+    }
 
 
 def _same(missing: str) -> str:
