@@ -75,6 +75,14 @@ class Database(ABC):
         """Id and document of the framework's checkpoints of a run, oldest first. Raises Unreadable."""
 
     @abstractmethod
+    def saved_rows(self, run: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The framework's checkpoints of a run in the form of the file: rows of `checkpoints` and `writes`."""
+
+    @abstractmethod
+    def put_saved(self, table: str, values: Mapping[str, Any], origin: object) -> int:
+        """Store one such row; 0 where it was there before. Raises Unreadable for a form that is not known."""
+
+    @abstractmethod
     def saver(self) -> "AbstractContextManager[Saver]":
         """The framework's checkpoint saver over this database; its tables are made on first use."""
 

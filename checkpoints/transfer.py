@@ -6,41 +6,21 @@ checked before anything is written: the form, the schema's version, every body's
 
 import base64
 import gzip
-import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from opsleuth import __version__
 from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.db import Row
 from opsleuth.checkpoints.errors import Conflict, Unreadable
 from opsleuth.checkpoints.events import Events
+from opsleuth.checkpoints.rows import put, rows_of
 from opsleuth.checkpoints.runs import Runs
 from opsleuth.checkpoints.scripts import SCHEMA_VERSION
 
 FORMAT = 1
-_BY_RUN = (
-    "events",
-    "event_heads",
-    "results",
-    "observations",
-    "approvals",
-    "effects",
-    "snapshots",
-    "reports",
-    "evidence",
-)
-_BY_THREAD = ("checkpoints", "writes")
-_HOLDER = ("pid", "host", "process_start", "locked")
-_BODIES = """
-SELECT * FROM bodies WHERE sha256 IN (
-    SELECT body FROM results WHERE run = :run UNION SELECT body FROM observations WHERE run = :run
-    UNION SELECT body FROM evidence WHERE run = :run
-)
-"""
 
 
 class Taken(NamedTuple):
@@ -69,9 +49,11 @@ class Transfer:
         count = 0
         with gzip.open(path, "wt", encoding="utf-8") as file:
             file.write(json.dumps(head) + "\n")
-            for table, row in self._rows(members, with_evidence=with_evidence):
-                count += 1
-                file.write(json.dumps([table, {name: _packed(row[name]) for name in row.keys()}]) + "\n")  # noqa: SIM118 - a row iterates over its values
+            for run_id in members:
+                for table, values in rows_of(self._db, run_id, with_bodies=with_evidence):
+                    count += 1
+                    packed = {name: _packed(value) for name, value in values.items()}
+                    file.write(json.dumps([table, packed]) + "\n")
         return Taken(members, count)
 
     def read(self, path: Path) -> Taken:
@@ -90,48 +72,11 @@ class Transfer:
             for table, row in rows:
                 if row.get("run", row.get("thread_id", row.get("id"))) in here and table != "bodies":
                     continue
-                count += self._insert(table, row, path)
+                count += put(self._db, table, {name: _unpacked(v) for name, v in row.items()}, path)
             for member in members:
                 if member not in here:
                     self._verify(member, path)
         return Taken(members, count)
-
-    def _rows(self, members: Iterable[str], *, with_evidence: bool) -> Iterator[tuple[str, Row]]:
-        saved = self._db.saved.tables()
-        for run in members:
-            for row in self._db.rows("SELECT * FROM runs WHERE id = ?", (run,)):
-                yield "runs", row
-            if with_evidence:
-                for row in self._db.rows(_BODIES, {"run": run}):
-                    yield "bodies", row
-            for table in _BY_RUN:
-                for row in self._db.rows(f"SELECT * FROM {table} WHERE run = ?", (run,)):  # noqa: S608 - our own names
-                    yield table, row
-            for table in (t for t in _BY_THREAD if t in saved):
-                for row in self._db.rows(f"SELECT * FROM {table} WHERE thread_id = ?", (run,)):  # noqa: S608 - our own names
-                    yield table, row
-
-    def _insert(self, table: str, row: dict[str, Any], path: Path) -> int:
-        if table not in ("runs", "bodies", *_BY_RUN, *_BY_THREAD):
-            raise Unreadable(
-                f"{path} holds rows of {table!r}, which this version does not know; nothing was changed"
-            )
-        values = {name: _unpacked(value) for name, value in row.items()}
-        if table == "runs":
-            values |= dict.fromkeys(_HOLDER)
-        if (
-            table == "bodies"
-            and hashlib.sha256(zlib.decompress(values["data"])).hexdigest() != values["sha256"]
-        ):
-            raise Unreadable(f"{path} was changed: body {values['sha256'][:12]} does not have this hash")
-        if unknown := values.keys() - self._db.columns(table):
-            raise Unreadable(
-                f"{path}: {table} has no column {', '.join(sorted(unknown))}; nothing was changed"
-            )
-        names = ", ".join(values)
-        marks = ", ".join(f":{name}" for name in values)
-        sql = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - known columns
-        return self._db.change(sql, values)
 
     def _verify(self, run: str, path: Path) -> None:
         checked = Events(self._backing).verify(run)

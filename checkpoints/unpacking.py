@@ -1,4 +1,4 @@
-"""The framework's stored values, read without the framework: msgpack of plain values."""
+"""The framework's stored values, read and written without the framework: msgpack of plain values."""
 
 from typing import Any
 
@@ -13,6 +13,13 @@ def unpacked(run: str, checkpoint: str, raw: bytes) -> Any:  # noqa: ANN401 - an
         return ormsgpack.unpackb(raw)
     except ormsgpack.MsgpackDecodeError:
         raise damaged(run, checkpoint) from None
+
+
+def packed(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    """A value as the framework stores it."""
+    import ormsgpack  # noqa: PLC0415 - as above
+
+    return ormsgpack.packb(value)
 
 
 def damaged(run: str, checkpoint: str) -> Unreadable:

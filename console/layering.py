@@ -9,6 +9,7 @@ tz = "Asia/Tokyo"
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -28,8 +29,6 @@ OWN_PLACE = {
 
 HARMLESS = frozenset({"tz", "color", "plain", "no_input", "quiet", "verbose"})
 """What a project's file may say before it is trusted: how things look. `read_only = true` besides: it only tightens."""
-
-PATHS = frozenset({"db", "policy"})
 
 
 class Filed(NamedTuple):
@@ -80,4 +79,5 @@ def _converted(file: ConfigFile, name: str, value: object, known: Mapping[str, c
         converted = option.type.convert(value if option.is_flag else str(value), option, None)
     except click.BadParameter as error:
         raise ConfigError(f"{where}: {error.message}") from None
-    return file.located(str(converted)) if name in PATHS else converted
+    # A connection string is no path.
+    return file.located(str(converted)) if isinstance(converted, Path) else converted

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from opsleuth.checkpoints.errors import NotFound
 from opsleuth.checkpoints.history import END, Point, split
 from opsleuth.checkpoints.processes import is_alive, standing
 from opsleuth.checkpoints.redact import Redactor
@@ -132,6 +131,4 @@ def watch(options: Options, run_id: str) -> int:
 
 
 def _opened(options: Options) -> Store:
-    if not options.database.exists():
-        raise NotFound(f"there is no database {options.database} yet: start with opsleuth demo")
     return Store.open(options.database, _CLOCK, Redactor(), read_only=True)

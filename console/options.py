@@ -1,7 +1,7 @@
 """The options that every command takes, before its name or after it; what is nearer to the end wins."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -10,7 +10,9 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
+from opsleuth.checkpoints.places import Place, Server, is_server
 from opsleuth.console.times import parse_duration, zone
+from opsleuth.state.errors import UsageError
 from opsleuth.state.folders import folder
 
 
@@ -41,13 +43,29 @@ class Money(click.ParamType[Decimal]):
         return amount
 
 
-class DatabaseFile(click.Path):
-    """The path of a database file."""
+class Database(click.Path):
+    """The path of a database file, or the connection string of a PostgreSQL server."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as click declares it
+        if isinstance(value, str) and is_server(value):
+            return Server(value, folder("XDG_DATA_HOME", ".local/share"))
         if "://" in str(value):  # not repeated: it may hold a password
-            self.fail("a URL is no path of a file: the database is one SQLite file", param, ctx)
+            text = (
+                "it is a URL, but none of PostgreSQL: write a path, or postgresql://USER@HOST:PORT/DATABASE"
+            )
+            self.fail(text, param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Checkpoints(click.ParamType[Server]):
+    """The connection string of a PostgreSQL server."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Server:  # noqa: ANN401 - as click declares it
+        if not is_server(str(value)):
+            self.fail("write postgresql://USER@HOST:PORT/DATABASE", param, ctx)
+        return Server(str(value), folder("XDG_DATA_HOME", ".local/share"))
 
 
 class Zone(click.ParamType[tzinfo]):
@@ -78,7 +96,8 @@ class Options:
     quiet: bool = False
     verbose: int = 0
     tz: tzinfo | None = None
-    db: Path | None = None
+    db: Place | None = None
+    db_checkpoints: Server | None = None
     max_turns: int | None = None
     max_tokens: int | None = None
     max_cost: Decimal | None = None
@@ -95,9 +114,19 @@ class Options:
     environment: str | None = None
 
     @property
-    def database(self) -> Path:
-        """Where the runs are kept: `--db`, else `opsleuth/opsleuth.db` in the user's XDG data folder."""
-        return self.db or folder("XDG_DATA_HOME", ".local/share") / "opsleuth.db"
+    def database(self) -> Place:
+        """Where the runs are kept: `--db`, else `opsleuth/opsleuth.db` in the user's XDG data folder.
+
+        Raises UsageError where checkpoints shall lie on another server than runs that lie in a file.
+        """
+        place = self.db or folder("XDG_DATA_HOME", ".local/share") / "opsleuth.db"
+        if self.db_checkpoints is None:
+            return place
+        if isinstance(place, Server):
+            return replace(place, checkpoints=self.db_checkpoints.url)
+        raise UsageError(
+            f"--db-checkpoints goes with runs on a server, and these lie in {place}: give --db too"
+        )
 
     @property
     def limits(self) -> Mapping[str, Any]:
@@ -151,7 +180,8 @@ _GLOBAL = (
     _option("-q", "quiet", is_flag=True, help="The answer only."),
     _option("-v", "verbose", count=True, help="More detail."),
     _option("--tz", type=Zone(), help="Time zone for display, such as Asia/Tokyo (default: UTC)."),
-    _option("--db", type=DatabaseFile(dir_okay=False, path_type=Path), help="Database file."),
+    _option("--db", type=Database(dir_okay=False, path_type=Path), metavar="PLACE", help="Database: a file, or postgresql://USER@HOST/NAME."),
+    _option("--db-checkpoints", type=Checkpoints(), metavar="URL", help="PostgreSQL for the checkpoints (default: --db)."),
     _option("--max-turns", "--max-steps", "max_turns", type=click.IntRange(1, 100_000), metavar="N", help="Turns that a run may take."),
     _option("--max-tokens", type=click.IntRange(1, 2**53 - 1), metavar="N", help="Model tokens that a run may use."),
     _option("--max-cost", type=Money(), help="US dollars that a run may cost."),

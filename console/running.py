@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from opsleuth.checkpoints.places import Place, folder_of
 from opsleuth.checkpoints.processes import standing
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console.failure import close_stdout
@@ -254,7 +255,7 @@ def _end(outcome: "Outcome", options: Options) -> int:
     return int(outcome.exit_code)
 
 
-def _last_line(outcome: "Outcome", database: Path) -> str:
+def _last_line(outcome: "Outcome", database: Place) -> str:
     detail = f": {outcome.detail}" if outcome.detail else ""
     if outcome.status is Status.TERMINATED:
         return f"terminated{detail}. Whole report: opsleuth report {outcome.run} --full"
@@ -264,7 +265,7 @@ def _last_line(outcome: "Outcome", database: Path) -> str:
         return f"{outcome.detail}: opsleuth approvals {outcome.run}"
     why = f" ({outcome.stop_reason})" if outcome.stop_reason else ""
     if outcome.stop_reason is StopReason.INTERNAL_ERROR:
-        detail += f". The traceback is in {database.with_name('errors.log')}"
+        detail += f". The traceback is in {folder_of(database) / 'errors.log'}"
     return f"{outcome.status}{why}{detail}. Resume: opsleuth resume {outcome.run}"
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from opsleuth.checkpoints.places import Place
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.evals.adopt import adopt
@@ -74,7 +75,7 @@ def misses(results: Path, *, as_json: bool) -> int:
     return ExitCode.OK
 
 
-def run_failures(database: Path, since: datetime | None, *, as_json: bool) -> int:
+def run_failures(database: Place, since: datetime | None, *, as_json: bool) -> int:
     """What went wrong in stored runs, by what it has in common."""
     with Store.open(database, SystemClock(), Redactor(), read_only=True) as store:
         found = failures(store, since)
@@ -82,7 +83,7 @@ def run_failures(database: Path, since: datetime | None, *, as_json: bool) -> in
     return ExitCode.OK
 
 
-def add(database: Path, run: str, expect: str, folder: Path, name: str | None) -> int:
+def add(database: Place, run: str, expect: str, folder: Path, name: str | None) -> int:
     """Make a case of a stored run."""
     try:
         wanted = json.loads(expect)

@@ -12,7 +12,7 @@ from opsleuth.checkpoints import db
 from opsleuth.checkpoints.db import Parameters
 from opsleuth.checkpoints.errors import Lost
 from opsleuth.checkpoints.places import Server
-from opsleuth.checkpoints.postgres import history
+from opsleuth.checkpoints.postgres import exchange, history
 from opsleuth.checkpoints.postgres.connecting import SCHEMA, connected
 from opsleuth.checkpoints.postgres.dialect import Row, native
 from opsleuth.checkpoints.postgres.lease import Lease
@@ -122,6 +122,12 @@ class Database(db.Database):
 
     def checkpoints(self, run: str) -> list[tuple[str, Mapping[str, Any]]]:
         return history.documents(self, run) if "checkpoints" in self.tables() else []
+
+    def saved_rows(self, run: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        return exchange.saved_rows(self, run) if "checkpoints" in self.tables() else iter(())
+
+    def put_saved(self, table: str, values: Mapping[str, Any], origin: object) -> int:
+        return exchange.put_saved(self, table, values, origin)
 
     def saver(self) -> "AbstractContextManager[Saver]":
         from opsleuth.checkpoints.postgres.saver import open_saver

@@ -1,7 +1,7 @@
 """Make our schema on a server, and bring an older one up to date. A newer one, or another's, is left as it is."""
 
 from opsleuth.checkpoints import scripts
-from opsleuth.checkpoints.errors import NotFound, Unreadable
+from opsleuth.checkpoints.errors import NotFound, NotWritable, Unreadable
 from opsleuth.checkpoints.places import Server
 from opsleuth.checkpoints.postgres.connecting import SCHEMA
 from opsleuth.checkpoints.postgres.db import Database
@@ -17,6 +17,8 @@ def open_database(server: Server, *, read_only: bool = False) -> Database:
 
     Raises NotFound (read-only, no schema), NotWritable, StoreFailed, and Unreadable for a newer schema or another's.
     """
+    if not read_only:
+        _make_folder(server)
     database = Database(server, server.url, read_only=read_only)
     try:
         version = check_version(database)
@@ -75,3 +77,10 @@ def _bring_up(database: Database, version: int) -> None:
 def _make_schema(database: Database) -> None:
     with database.using() as connection:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+
+
+def _make_folder(server: Server) -> None:
+    try:
+        server.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotWritable(f"cannot make {server.folder}: {error.strerror}; check permissions") from error

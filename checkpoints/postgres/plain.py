@@ -25,6 +25,7 @@ _ADVICE: tuple[tuple[type[psycopg.Error], type[StoreError], str], ...] = (
     (errors.UndefinedColumn, Unreadable, "its tables are not as this version wrote them"),
     (errors.UndefinedFunction, Unreadable, "its functions are not as this version wrote them"),
     (errors.DataCorrupted, Unreadable, "it is damaged: restore a copy"),
+    (errors.IdleInTransactionSessionTimeout, StoreFailed, "this process stood still in mid-transaction, which was undone: resume"),
     (errors.AdminShutdown, StoreFailed, "the server was stopped: what was stored is safe, resume when it is back"),
     (errors.OperationalError, StoreFailed, "the server cannot be reached: what was stored is safe, resume when it can"),
     (errors.InterfaceError, StoreFailed, "the connection was closed: what was stored is safe, resume"),

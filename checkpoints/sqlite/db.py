@@ -10,6 +10,7 @@ from urllib.parse import quote
 from opsleuth.checkpoints import db
 from opsleuth.checkpoints.db import Parameters
 from opsleuth.checkpoints.errors import NotWritable, StoreError, StoreFailed, Unreadable
+from opsleuth.checkpoints.rows import insert
 from opsleuth.checkpoints.sqlite.lock import RunLock
 from opsleuth.checkpoints.unpacking import damaged, unpacked
 
@@ -117,6 +118,14 @@ class Database(db.Database):
         if "checkpoints" not in self.tables():
             return []
         return [(row["checkpoint_id"], _document(run, row)) for row in self.rows(_CHECKPOINTS, (run,))]
+
+    def saved_rows(self, run: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        for table in sorted(self.tables() & {"checkpoints", "writes"}):
+            for row in self.rows(f"SELECT * FROM {table} WHERE thread_id = ?", (run,)):  # noqa: S608 - one of two
+                yield table, dict(row)
+
+    def put_saved(self, table: str, values: Mapping[str, Any], origin: object) -> int:
+        return insert(self, table, values, origin)
 
     def saver(self) -> "AbstractContextManager[Saver]":
         from opsleuth.checkpoints.sqlite.saver import open_saver

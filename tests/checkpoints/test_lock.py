@@ -1,14 +1,10 @@
 """One process per run: between processes, within one, and after the holder was killed."""
 
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from places import told
+from programs import line, program, say
 
 from opsleuth.checkpoints.errors import Busy, NotFound
 from opsleuth.checkpoints.places import Place
@@ -56,27 +52,6 @@ WRITE = PRELUDE + (
 )
 
 
-@contextmanager
-def program(code: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """A process of ours that speaks on pipes; ended at the latest with the context."""
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
 def test_another_process_is_told_who_holds_the_run(store: Store, place: Place, run: str) -> None:
     with program(HOLD, told(place), run) as holder:
         assert line(holder) == "held"
@@ -112,9 +87,7 @@ def test_of_two_at_the_same_instant_one_wins(store: Store, place: Place, run: st
     with program(RACE, told(place), run) as one, program(RACE, told(place), run) as two:
         assert line(one) == line(two) == "ready"
         for process in (one, two):
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
+            say(process, "go")
         assert sorted((line(one), line(two))) == ["busy 10", "won"]
 
 

@@ -17,7 +17,7 @@ from stored_runs import DONE, HANG, Program
         (["--db", "{}/pipe"], 8, "is no file"),
         (["--db", ""], 8, "is no file"),
         (["--db", "a" * 5000], 8, "choose another path with --db"),
-        (["--db", "postgresql://user:hunter2@host/runs"], 2, "a URL is no path"),
+        (["--db", "mysql://user:hunter2@host/runs"], 2, "none of PostgreSQL"),
         (["--max-cost", "NaN"], 2, "out of range"),
         (["--max-cost", "sNaN"], 2, "out of range"),
     ],

@@ -100,6 +100,14 @@ def _wait(process: "subprocess.Popen[bytes]", ready: Callable[[], bool], log: Pa
         pause = min(pause * 1.5, 0.2)
 
 
+def until(true: Callable[[], bool]) -> None:
+    """Wait until it is so; what is waited for lies in another process."""
+    end = time.monotonic() + _READY_SECONDS
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)  # another process's clock or memory offers no event to wait for
+
+
 def answers(url: str) -> Callable[[], bool]:
     def ready() -> bool:
         try:
