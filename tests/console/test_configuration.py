@@ -107,7 +107,7 @@ def test_what_a_file_says_holds_for_every_command(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[options]\nmax_turn = 3", "no option: the options are color, db, environment"),
+        ("[options]\nmax_turn = 3", "no option: the options are color, db, db_checkpoints, environment"),
         ("[options]\nmax_turns = 0", "0 is not in the range"),
         ("[options]\nmax_turns = true", "write one value"),
         ('[options]\nplain = "yes"', "write true or false"),
