@@ -15,13 +15,13 @@ TABLE = "procrastinate_jobs"
 MOST_WAITING = 999
 """More waiting jobs of one team than this put its next one no further back."""
 
-# The table and not its function: that one raises where a job of the run waits already, which would end the
-# transaction that this is a part of. Priority: the severity; within it, the more of a team wait, the later its next.
+# The table and not its function: one statement puts the job in and looks whether one of the run waits already.
+# Priority: the severity; within it, the more of a team wait, the later its next.
 _PUT = """
-INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args)
-SELECT :queue, :task, :severity * 1000 - least(:most, count(*)), :run, :run, CAST(:args AS jsonb)
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, args)
+SELECT :queue, :task, :severity * 1000 - least(:most, count(*)), :run, CAST(:args AS jsonb)
 FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = :queue AND args ->> 'team' = :team
-ON CONFLICT DO NOTHING
+HAVING NOT EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND lock = :run)
 """
 # A job can be lost where a worker that was taken for dead ends it after all; its run must not be lost with it.
 _LOST = """
@@ -40,7 +40,7 @@ class Jobs:
         self._db, self._intake = backing.db, intake
 
     def put(self, taken: Taken) -> None:
-        """Put a run in line; one that waits already stays where it is."""
+        """Put a run in line; one that waits already stays where it is. Twice would do no harm: the second finds no work."""
         values = {
             "queue": QUEUE,
             "task": TASK,

@@ -21,6 +21,7 @@ from opsleuth.state.outcome import ExitCode, Status, StopReason
 POLL_SECONDS = 0.5
 """How often a busy run looks whether somebody wants it to stop: a call in flight is told within a second."""
 
+AWAY = "the database could not be reached for a moment"
 EXIT_OF = {signal.SIGINT: ExitCode.SIGINT, signal.SIGTERM: ExitCode.SIGTERM}
 
 
@@ -76,8 +77,8 @@ async def drive(
                 if caught:
                     if not await _goes_on(graph, config, deps, caught, hold):
                         return _stopped(caught)
-                elif deps.halted() not in ("cancel", "terminate"):
-                    return _stopped(caught)
+                elif (wish := deps.halted()) not in ("cancel", "terminate"):
+                    return _stopped(caught) if wish else Ended(Status.INTERRUPTED, detail=AWAY)
                 given = None
                 deps.stopping.go_on()
             except Left:
