@@ -15,18 +15,20 @@ TABLE = "procrastinate_jobs"
 MOST_WAITING = 999
 """More waiting jobs of one team than this put its next one no further back."""
 
-# The table and not its function: one statement puts the job in and looks whether one of the run waits already.
-# Priority: the severity; within it, the more of a team wait, the later its next.
+# Every answer has a job of its own, even if one of the run waits already: that one may be ended, by a worker that was
+# taken for dead, before it has seen the answer. A job too many finds no work. Priority: the severity; within it, the
+# more of a team wait, the later its next.
 _PUT = """
 INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, args)
 SELECT :queue, :task, :severity * 1000 - least(:most, count(*)), :run, CAST(:args AS jsonb)
 FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = :queue AND args ->> 'team' = :team
-HAVING NOT EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND lock = :run)
 """
-# A job can be lost where a worker that was taken for dead ends it after all; its run must not be lost with it.
+# What should go on and has no job: its run must not be lost with it.
 _LOST = """
 SELECT intake.run FROM intake JOIN runs ON runs.id = intake.run
-WHERE runs.status IN ('queued', 'running', 'interrupted') AND NOT EXISTS (
+WHERE (runs.status IN ('queued', 'running', 'interrupted') OR (runs.status = 'waiting' AND NOT EXISTS (
+    SELECT 1 FROM approvals WHERE approvals.run = intake.run AND approvals.status = 'pending')))
+AND NOT EXISTS (
     SELECT 1 FROM procrastinate_jobs AS jobs WHERE jobs.lock = intake.run AND jobs.status IN ('todo', 'doing')
 )
 """
@@ -40,7 +42,7 @@ class Jobs:
         self._db, self._intake = backing.db, intake
 
     def put(self, taken: Taken) -> None:
-        """Put a run in line; one that waits already stays where it is. Twice would do no harm: the second finds no work."""
+        """Put a run in line."""
         values = {
             "queue": QUEUE,
             "task": TASK,
@@ -53,7 +55,7 @@ class Jobs:
         self._db.change(_PUT, values)
 
     def put_lost(self) -> tuple[str, ...]:
-        """Put those runs in line again that are not over and that no job is of; their ids."""
+        """Put those runs in line again that should go on and that no job is of; their ids."""
         lost = tuple(str(row["run"]) for row in self._db.rows(_LOST))
         for run in lost:
             taken = self._intake.get(run)

@@ -13,7 +13,7 @@ from opsleuth.checkpoints.places import Server
 from opsleuth.service.queue import make_queue
 from opsleuth.state.outcome import FINISHED, Status
 
-SECONDS = 60.0
+SECONDS = 240.0
 
 
 async def test_a_dump_of_a_live_database_can_be_worked_on(

@@ -19,7 +19,7 @@ from opsleuth.service.worker import retain
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.outcome import FINISHED, Status, StopReason
 
-SECONDS = 60.0
+SECONDS = 240.0
 """Longer than anything here takes, so that a failure ends."""
 
 
