@@ -99,6 +99,7 @@ def _text(found: list[Found]) -> str:
 def _around(variables: Mapping[str, str], here: Path) -> Iterator[Found]:
     yield from _prometheus(variables)
     yield from _postgres(variables)
+    yield from _redis(variables)
     yield from _addresses(variables)
     yield from _cluster(variables)
     if any((folder / ".git").exists() for folder in (here, *here.parents)):
@@ -152,6 +153,11 @@ def _postgres(variables: Mapping[str, str]) -> Iterator[Found]:
             'dsn = "application_name=opsleuth"   # the rest from PGHOST, PGUSER, PGDATABASE',
         )
         yield Found("database", lines, "the PG… variables")
+
+
+def _redis(variables: Mapping[str, str]) -> Iterator[Found]:
+    if variables.get("REDIS_URL", "").startswith(("redis://", "rediss://")):
+        yield Found("cache", ('kind = "redis"', 'url = { env = "REDIS_URL" }'), "REDIS_URL")
 
 
 def _journal() -> bool:

@@ -188,6 +188,17 @@ def opensearch(folder: Path, bulk: str) -> Iterator[str]:
         yield url
 
 
+@contextmanager
+def redis(folder: Path, *options: str) -> Iterator[str]:
+    """A Redis that notes every command that takes longer than 5 ms; its address."""
+    [server] = need("redis-server")
+    port = free_port()
+    slow = ["--slowlog-log-slower-than", "5000", "--latency-monitor-threshold", "5"]
+    argv = [server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--enable-debug-command", "yes"]
+    with running([*argv, *slow, *options], folder, listens(port)):
+        yield f"redis://127.0.0.1:{port}/0"
+
+
 def listens(port: int) -> Callable[[], bool]:
     def ready() -> bool:
         with socket.socket() as probe:

@@ -329,6 +329,23 @@ class Kubernetes(Common):
     max_lines: Lines = 100_000
 
 
+class Redis(Common):
+    """A Redis or Valkey server. `name` is what the service is called (default: the source's name).
+
+    `url` (redis:// or rediss://) holds no password; one that does is a secret itself. `sample` in seconds is how long
+    commands are watched.
+    """
+
+    kind: Literal["redis"] = "redis"
+    url: Annotated[str, StringConstraints(pattern=r"^rediss?://[^\s@]+$", max_length=2_000)] | Secret
+    user: Name | None = None
+    password: Secret | None = None
+    name: Name | None = None
+    ca_file: Name | None = None
+    sample: Annotated[float, Field(ge=0.2, le=5)] = 1.0
+    timeout: Seconds = 4.0
+
+
 class RunbookFolder(Common):
     """A folder of runbooks, Markdown files with front matter or a telling title."""
 
@@ -344,5 +361,5 @@ class Declared(Common):
 
 
 SourceSettings = Annotated[
-    Prometheus | Postgres | Git | Journal | LogFiles | Search | Loki | Jaeger | Tempo | Kubernetes | GitHub | GitLab | Grafana | Alertmanager | RunbookFolder | Declared, Field(discriminator="kind")
+    Prometheus | Postgres | Git | Journal | LogFiles | Search | Loki | Jaeger | Tempo | Kubernetes | GitHub | GitLab | Grafana | Alertmanager | Redis | RunbookFolder | Declared, Field(discriminator="kind")
 ]  # fmt: skip

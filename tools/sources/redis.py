@@ -1,0 +1,240 @@
+"""A Redis (or Valkey) server: commands by load, slow commands, latency spikes, clients, memory, replication.
+
+Only commands that read are sent: INFO, SLOWLOG GET, LATENCY LATEST, CLIENT LIST, TIME. Commands are watched for a moment: how
+often each is called now, and how much of the server's one thread it takes. Slow commands and spikes carry their own times.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, StatementLoad
+from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings, refused
+from opsleuth.tools.sources.secrets import Secret
+from opsleuth.tools.sources.settings import Redis
+from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis as Client
+
+NOW_SECONDS = 900.0
+SKEW_SECONDS = 30.0
+REMEDY = "Redis needs the extra 'redis': pip install 'opsleuth[redis]'"
+_SLOWLOG = 128
+_FULL = 0.95
+_WORD = 60
+_KEPT = (
+    "redis_version", "uptime_in_seconds", "role", "connected_clients", "blocked_clients", "maxclients", "used_memory",
+    "maxmemory", "maxmemory_policy", "mem_fragmentation_ratio", "evicted_keys", "expired_keys", "rejected_connections",
+    "instantaneous_ops_per_sec", "keyspace_hits", "keyspace_misses", "loading", "rdb_last_bgsave_status",
+    "aof_last_write_status", "master_link_status", "master_last_io_seconds_ago", "connected_slaves",
+)  # fmt: skip
+
+
+class _Slow(NamedTuple):
+    """An entry of the slow log: when it began, how long it took in ms, and its command's first words."""
+
+    time: float
+    ms: float
+    command: str
+
+
+class RedisSource(LiveSource):
+    """The source of kind `redis`."""
+
+    capabilities: frozenset[Capability] = frozenset({"statements", "objects", "events"})
+
+    def __init__(self, name: str, settings: Redis, surroundings: Surroundings) -> None:
+        super().__init__(name, settings, surroundings)
+        self._settings = settings
+        self.database = self.named(settings.name or name)
+
+    async def fetch(self, capability: Capability, window: Span) -> Fetched:
+        now = self.clock.now().timestamp()
+        current = window.end > now - NOW_SECONDS
+        notes = () if current else (f"what is said of now does not cover a window that ended {(now - window.end) / 60:,.0f} minutes ago",)  # fmt: skip
+        async with self._client() as client:
+            if capability == "statements":
+                rows: list[Any] = _by_command(self.database, await self._slow(client), window)
+                rows += await self._watched(client) if current else []
+                return Fetched({"statements": rows}, ("SLOWLOG GET", "INFO commandstats"), notes)
+            info = await self._info(client)
+            if capability == "objects":
+                return Fetched({"objects": [await self._state(client, info)] if current else []}, ("INFO", "CLIENT LIST"), notes)  # fmt: skip
+            spikes = await self._spikes(client)
+            events = [e for e in (*spikes, *(self._wrong(info) if current else ())) if e.time < window.end]
+            return Fetched({"events": events}, ("INFO", "LATENCY LATEST"), notes)
+
+    async def check(self) -> Sequence[Check]:
+        async with self._client() as client:
+            with self._said():
+                seconds, _ = await client.time()
+            info = await self._info(client)
+            skew = seconds - self.clock.now().timestamp()
+            checks = [
+                Check("version", "ok", f"Redis {info.get('redis_version', '?')}, {info.get('role', '?')}")
+            ]
+            well = abs(skew) <= SKEW_SECONDS
+            checks.append(
+                Check("clock", "ok", f"{skew:+.0f} s")
+                if well
+                else Check("clock", "warning", f"the server's clock differs by {skew:+.0f} s", "let NTP set both clocks")
+            )  # fmt: skip
+            for what, ask in (
+                ("slow log", self._slow),
+                ("latency", self._spikes),
+                ("clients", self._clients),
+            ):
+                try:
+                    await ask(client)
+                    checks.append(Check(what, "ok", "can be read"))
+                except ToolError as error:
+                    checks.append(refused(what, error, "ACL SETUSER … +info +slowlog|get +latency|latest +client|list +time"))  # fmt: skip
+            return checks
+
+    @asynccontextmanager
+    async def _client(self) -> "AsyncIterator[Client]":
+        """Raises Unavailable, NotPermitted, Transient, TimeoutError."""
+        try:
+            from redis.asyncio import Redis as Client  # noqa: PLC0415 - an extra, loaded where a source needs it
+            from redis.asyncio.retry import Retry  # noqa: PLC0415
+            from redis.backoff import NoBackoff  # noqa: PLC0415
+        except ImportError:
+            raise Unavailable(f"{self.name}: {REMEDY}") from None
+        own, seconds = self._settings, self._settings.timeout
+        url, password = await asyncio.to_thread(self._secrets)
+        secure: dict[str, Any] = {"ssl_ca_certs": own.ca_file} if own.ca_file else {}
+        client = Client.from_url(
+            url, username=own.user, password=password, decode_responses=True, encoding_errors="backslashreplace",
+            socket_connect_timeout=min(3.0, seconds), socket_timeout=seconds, client_name="opsleuth",
+            retry=Retry(NoBackoff(), 0), **secure,
+        )  # fmt: skip
+        try:
+            yield client
+        finally:
+            await client.aclose()
+
+    def _secrets(self) -> tuple[str, str | None]:
+        own = self._settings
+        url = self.vault.reveal(own.url) if isinstance(own.url, Secret) else own.url
+        return url, self.vault.reveal(own.password) if own.password else None
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        """What the server or the driver says, in the class of error that it is."""
+        from redis import exceptions as said  # noqa: PLC0415 - already loaded by who connected
+
+        try:
+            yield
+        except (said.AuthenticationError, said.NoPermissionError, said.AuthorizationError) as error:
+            raise NotPermitted(f"{self.name}: Redis does not allow this: {error}") from None
+        except said.TimeoutError as error:
+            raise TimeoutError(f"{self.name}: Redis gave no answer in time ({error})") from None
+        except said.BusyLoadingError as error:
+            raise Transient(f"{self.name}: Redis cannot serve just now: {error}") from None
+        except said.RedisError as error:
+            denied = str(error).startswith(("NOAUTH", "NOPERM", "WRONGPASS"))
+            raise (NotPermitted if denied else Unavailable)(f"{self.name}: Redis: {error}") from None
+
+    async def _info(self, client: "Client", section: str | None = None) -> Mapping[str, Any]:
+        with self._said():
+            found: Mapping[str, Any] = await (client.info(section) if section else client.info())
+        return found
+
+    async def _slow(self, client: "Client") -> list[_Slow]:
+        with self._said():
+            entries = await client.slowlog_get(_SLOWLOG)
+        return [_Slow(float(e["start_time"]), e["duration"] / 1_000, _shown(e["command"])) for e in entries]
+
+    async def _clients(self, client: "Client") -> Sequence[Mapping[str, str]]:
+        with self._said():
+            found: Sequence[Mapping[str, str]] = await client.client_list()
+        return found
+
+    async def _spikes(self, client: "Client") -> list[PlatformEvent]:
+        with self._said():
+            found: Any = await client.latency_latest()
+        return [
+            self._event(
+                "LatencySpike", f"{event}: {last} ms, at most {most} ms since the start", time=float(at)
+            )
+            for event, at, last, most in (row[:4] for row in found)
+        ]
+
+    async def _watched(self, client: "Client") -> list[StatementLoad]:
+        """What each command does in the next moment: calls, their time, and its share of the server's thread."""
+        before, began = await self._info(client, "commandstats"), self.clock.monotonic()
+        await asyncio.sleep(self._settings.sample)
+        after = await self._info(client, "commandstats")
+        seconds, now = max(self.clock.monotonic() - began, 0.001), self.clock.now().timestamp()
+        loads = []
+        for name, row in after.items():
+            old = before.get(name, {"calls": 0, "usec": 0})
+            calls, ms = row["calls"] - old["calls"], (row["usec"] - old["usec"]) / 1_000
+            if calls > 0 and name.startswith("cmdstat_"):
+                loads.append(
+                    StatementLoad(
+                        time=now, database=self.database, statement=name.removeprefix("cmdstat_").upper().replace("|", " "),
+                        calls=float(calls), calls_per_sec=calls / seconds, mean_ms=ms / calls, total_ms=ms,
+                        load=ms / 1_000 / seconds, load_unit="share of its thread",
+                    )
+                )  # fmt: skip
+        return loads
+
+    async def _state(self, client: "Client", info: Mapping[str, Any]) -> ObjectState:
+        clients = await self._clients(client)
+        status = {key: info[key] for key in _KEPT if key in info}
+        status["databases"] = {key: value for key, value in info.items() if key.startswith("db") and key[2:].isdigit()}  # fmt: skip
+        status["clients_by_command"] = dict(Counter(c.get("cmd", "?") for c in clients).most_common(10))
+        status["clients_by_address"] = dict(
+            Counter(c.get("addr", "?").rpartition(":")[0] for c in clients).most_common(10)
+        )
+        return ObjectState(
+            time=self.clock.now().timestamp(), kind="Database", name=self.database, status=status
+        )
+
+    def _wrong(self, info: Mapping[str, Any]) -> Iterator[PlatformEvent]:
+        """What is wrong now, by its own figures."""
+        used, room = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
+        if room and used > _FULL * room:
+            yield self._event("MemoryFull", f"memory: {used:,} of {room:,} bytes (policy {info.get('maxmemory_policy')}), {info.get('evicted_keys', 0):,} keys evicted since the start")  # fmt: skip
+        clients, most = int(info.get("connected_clients", 0)), int(info.get("maxclients", 0))
+        if most and clients > _FULL * most:
+            yield self._event("ConnectionsExhausted", f"{clients} of {most} connections are used, {info.get('rejected_connections', 0)} refused since the start")  # fmt: skip
+        if info.get("role") == "slave" and info.get("master_link_status") != "up":
+            yield self._event("ReplicationBroken", f"replica lag: the link to its master is {info.get('master_link_status')}")  # fmt: skip
+        for key in ("rdb_last_bgsave_status", "aof_last_write_status"):
+            if info.get(key, "ok") != "ok":
+                yield self._event("PersistenceFailed", f"{key}: {info[key]}")
+
+    def _event(self, reason: str, message: str, time: float | None = None) -> PlatformEvent:
+        return PlatformEvent(
+            time=time or self.clock.now().timestamp(), source="redis", object=f"Database/{self.database}",
+            type="Warning", reason=reason, message=message,
+        )  # fmt: skip
+
+
+def _shown(command: str | bytes) -> str:
+    """The command and its first argument, a key mostly: what follows may be data of people."""
+    command = command.decode("utf-8", "backslashreplace") if isinstance(command, bytes) else command
+    return " ".join(word[:_WORD] for word in command.split()[:2])
+
+
+def _by_command(database: str, entries: Sequence[_Slow], window: Span) -> list[StatementLoad]:
+    """Slow commands that began in the window, put together by their words."""
+    found: dict[str, list[_Slow]] = defaultdict(list)
+    for entry in entries:
+        if window.start <= entry.time < window.end:
+            found[entry.command].append(entry)
+    seconds = max(window.end - window.start, 1.0)
+    return [
+        StatementLoad(
+            time=max(e.time for e in slow), database=database, statement=f"{command} (slow log)",
+            calls=float(len(slow)), calls_per_sec=len(slow) / seconds, mean_ms=sum(e.ms for e in slow) / len(slow),
+            total_ms=sum(e.ms for e in slow), load=sum(e.ms for e in slow) / 1_000 / seconds, load_unit="share of its thread",
+        )
+        for command, slow in found.items()
+    ]  # fmt: skip
