@@ -52,11 +52,12 @@ def wanted(options: Options) -> dict[str, Any] | None:
     settings = configured(config_files(), flags=flags)
     if settings is None:
         return None
-    if options.max_cost is not None and settings.price is None:
-        raise ConfigError(
-            f'--max-cost needs the price of {settings.model}: add [prices."{settings.model}"] with input, output '
-            "and date to the configuration file, or limit tokens (--max-tokens)"
-        )
+    for used in filter(None, (settings, settings.for_reviewer())):
+        if options.max_cost is not None and used.price is None:
+            raise ConfigError(
+                f'--max-cost needs the price of {used.model}: add [prices."{used.model}"] with input, output '
+                "and date to the configuration file, or limit tokens (--max-tokens)"
+            )
     return to_json(settings)
 
 

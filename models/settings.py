@@ -70,15 +70,28 @@ class ModelSettings(Frozen):
     price: Price | None = None
 
     def for_reviewer(self) -> "ModelSettings | None":
-        """The endpoint and model that review, or None: by default the same, asked apart from the planner's talk."""
+        """The endpoint and model that review, or None: by default the same, asked apart from the planner's talk.
+
+        Another address is sent neither this one's key nor its headers; another model does not cost what this one does.
+        """
         if self.reviewer == "none":
             return None
         own = self.reviewer if isinstance(self.reviewer, dict) else {}
+        left_out = {"reviewer"}
+        if own.get("base_url", self.base_url) != self.base_url:
+            left_out |= _OF_THE_ADDRESS
+        if own.get("model", self.model) != self.model:
+            left_out |= {"price"}
         return _valid(
-            self.model_dump(exclude={"reviewer"}) | {"mode": "json"} | own,
+            self.model_dump(exclude=left_out) | {"mode": "json"} | own,
             "the profile's reviewer",
         )
 
+
+_OF_THE_ADDRESS = frozenset(
+    {"key_env", "key_file", "key_command", "key_header", "organization", "headers", "query"}
+)
+"""What belongs to one endpoint and must not reach another one."""
 
 VARIABLES: Mapping[str, str] = {
     "OPSLEUTH_BASE_URL": "base_url",

@@ -182,3 +182,18 @@ def test_no_secret_is_kept(tmp_path: Path, case: Path) -> None:
     for text in (*shown, *kept):
         assert SECRET.encode() not in text
         assert b"my-key-which" not in text
+
+
+def test_an_evaluation_with_a_model(tmp_path: Path) -> None:
+    """`eval run --planner model`: the same set, decided by whatever is configured."""
+    with answering(investigator) as server:
+        model = {"OPSLEUTH_BASE_URL": server.base_url, "OPSLEUTH_MODEL": "scripted"}
+        done = opsleuth(
+            tmp_path, "eval", "run", "builtin", "--only", "builtin-0[12]", "--planner", "model",
+            "-o", str(tmp_path / "found.json"), **model,
+        )  # fmt: skip
+    assert done.returncode == ExitCode.OK, done.stdout + done.stderr
+    found = json.loads((tmp_path / "found.json").read_text("utf-8"))
+    assert found["planner"] == "model"
+    assert {score["status"] for score in found["scores"]} == {"completed"}
+    assert len(server.requests) > len(found["scores"])

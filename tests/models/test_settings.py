@@ -82,6 +82,23 @@ def test_a_profile_with_its_reviewer_and_prices(file: Path) -> None:
     assert reviewer.price.input == Decimal("0.1")
 
 
+def test_another_address_gets_neither_the_key_nor_the_headers() -> None:
+    settings = ModelSettings(
+        model="big", key_env="KEY", headers={"X-Team": "a"}, organization="o", ca_file="ca.pem",
+        price=Price(input=Decimal(1), output=Decimal(2), date=date(2026, 11, 1)),
+        reviewer={"model": "small", "base_url": "http://other/v1"},
+    )  # fmt: skip
+    reviewer = settings.for_reviewer()
+    assert reviewer is not None
+    assert (reviewer.key_env, reviewer.headers, reviewer.organization, reviewer.price) == (
+        None,
+        {},
+        None,
+        None,
+    )
+    assert reviewer.ca_file == "ca.pem"
+
+
 def test_settings_survive_being_stored(file: Path) -> None:
     settings = configured([read_file("user", file)], {}, {"profile": "hosted"})
     assert settings is not None
