@@ -219,6 +219,7 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
             asker, hold = _at_terminal(options, live, store)
             taken = parts(options, store.redactor)
             runner = Runner(store, live, _CLOCK, taken, asker=asker, hold=hold, heard=live.say_stopping)
+            runner = replace(runner, which=asker.which if asker else None)
             outcome = asyncio.run(work(runner))
             telemetry.after(store, outcome.run, collector)
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ import select
 import signal
 import termios
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from time import monotonic
@@ -18,10 +18,12 @@ from typing import Any
 
 from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.errors import StoreError
+from opsleuth.checkpoints.harmless import harmless
 from opsleuth.console.questions import panel
 from opsleuth.graph.deciding import Reply, changed
 from opsleuth.state.calls import Risk
 from opsleuth.state.errors import UsageError
+from opsleuth.tools.nearest import suggestion
 
 DEAF_SECONDS = 0.5
 """How long after the question was drawn, or after a wrong key, no key counts."""
@@ -64,6 +66,17 @@ class Terminal:
                 if (reply := self._taken(key, keys, question)) is not None:
                     return reply
             keys.say(f"{question.id} was answered elsewhere.")
+        return None
+
+    def which(self, unresolved: str, services: Sequence[str]) -> str | None:
+        """The service that whoever sits there means; None if he goes on without one."""
+        with self.still(), opened(self.path, self.clock) as keys:
+            keys.flush()
+            keys.say(harmless(f"{unresolved} ({suggestion('', services)})"))
+            while named := keys.line("Which service (Enter goes on without one): "):
+                if named in services:
+                    return named
+                keys.say(harmless(f"The sources know no {named} ({suggestion(named, services)})."))
         return None
 
     def _taken(self, key: str, keys: "Keys", question: Approval) -> Reply | None:

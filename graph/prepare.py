@@ -135,6 +135,12 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
         ) from None
 
 
+def meaning(state: Investigation, service: str) -> Investigation:
+    """The state once a person has said which service is meant."""
+    known = to_json(state.alert) if state.alert else {"text": state.question}
+    return state.changed(alert=Alert.model_validate(known | {"service": service}), unresolved="")
+
+
 def _calls(settings: Settings, opened: Opened) -> Mapping[str, Collection[str]]:
     """Whom each service calls, as far as that is known before anything is asked."""
     if opened.case is None:

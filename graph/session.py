@@ -23,7 +23,7 @@ from opsleuth.graph.deciding import Asker
 from opsleuth.graph.drive import Ended, Hold, Pace, drive
 from opsleuth.graph.outcome import LAST_EVENT, Outcome, outcome_of
 from opsleuth.graph.people import Answering, answered, fault
-from opsleuth.graph.prepare import Settings, StartRequest, first_state
+from opsleuth.graph.prepare import Settings, StartRequest, first_state, meaning
 from opsleuth.graph.wiring import Parts, deciders_of, deps_for
 from opsleuth.models.choose import Deciders
 from opsleuth.nodes.deps import Deps
@@ -47,6 +47,7 @@ MOST_STEPS = 100_000
 
 
 Given = dict[str, Any] | Command[str] | Answering | None
+Which = Callable[[str, Sequence[str]], str | None]
 NextInput = Callable[[StateSnapshot], Given]
 
 
@@ -64,6 +65,7 @@ class Runner:
 
     `on_event` hears every event as it is stored. `asker` puts questions to a person at this process's terminal;
     without one they stay pending. `pace` decides between two nodes, `hold` after a Ctrl-C, whether the run goes on.
+    `which` asks there which of these services is meant, where the question leaves it open.
     `leaving`, where one process drives many runs, tells all of them to stop at the next node; where it drives one,
     `heard` is told at once that a signal came.
     """
@@ -75,6 +77,7 @@ class Runner:
     pace: Pace | None = None
     asker: Asker | None = None
     hold: Hold | None = None
+    which: Which | None = None
     leaving: asyncio.Event | None = None
     heard: Callable[[], None] = lambda: None
 
@@ -94,7 +97,11 @@ class Runner:
         self.parts.policy(request.settings)  # a broken policy file stops the start
         await discover(opened.sources.by_name.values(), DISCOVERY_SECONDS)
         services = tuple(sorted(opened.sources.services))[:MOST_SERVICES]
-        return first_state(request, opened, self.clock), services
+        state = first_state(request, opened, self.clock)
+        if state.unresolved and self.which and opened.case is None:
+            named = self.which(state.unresolved, sorted({*services, *request.settings.aliases}))
+            state = meaning(state, named) if named else state
+        return state, services
 
     async def resume(
         self,

@@ -1,13 +1,16 @@
 """Names that sources tell before the first decision count as known in every later turn, whoever goes on with the run."""
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 from contract_server import Asked, Reply, contract_server
 from live_rig import END, START
+from stored_runs import HANG, Program
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
@@ -70,3 +73,46 @@ def test_a_name_that_the_source_told_is_not_unseen(tmp_path: Path, service: str,
     assert row.settings["services"] == ["cart", "ledger"]
     unseen = [notice.text for notice in planner.told if notice.code == "unseen"]
     assert (not unseen) is known, unseen
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """The command line, configured for the backend that knows two services."""
+    file = tmp_path / ".config" / "opsleuth" / "config.toml"
+    file.parent.mkdir(parents=True)
+    with contract_server(backend) as server:
+        file.write_text(f'[environments.shop.sources.metrics]\nkind = "prometheus"\nurl = "{server.url}"\n')
+        yield Program(tmp_path / "db" / "opsleuth.db", tmp_path)
+
+
+UNCLEAR = ("run", "it is slow: why?", "--since", "2026-03-03T13:00:00Z", "--until", "2026-03-03T14:30:00Z",
+           "--planner", "offline")  # fmt: skip
+
+
+def report(program: Program) -> Mapping[str, Any]:
+    document: Mapping[str, Any] = json.loads(program("report", "-", "--format", "json").stdout)
+    return document
+
+
+def test_a_service_that_the_question_does_not_name_is_asked_for(program: Program) -> None:
+    first, *rest = program.command(*UNCLEAR)
+    child = pexpect.spawn(
+        first, rest, env={**program.environment(), "TERM": "xterm"}, encoding="utf-8", timeout=HANG
+    )
+    child.expect_exact("Which service")
+    child.send("ledgers\r")
+    child.expect_exact("The sources know no ledgers (nearest: ledger)")
+    child.expect_exact("Which service")
+    child.send("ledger\r")
+    child.expect(pexpect.EOF)
+    child.close()
+    told = report(program)
+    assert told["alert"]["service"] == "ledger"
+    assert not any("which service is meant" in text for text in told["not_available"])
+
+
+def test_where_nobody_is_asked_it_stays_open_and_is_said(program: Program) -> None:
+    program(*UNCLEAR, "--json", "--no-input")
+    told = report(program)
+    assert (told["alert"] or {}).get("service") is None
+    assert any("which service is meant" in text for text in told["not_available"])
