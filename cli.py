@@ -13,6 +13,7 @@ import click
 from opsleuth import __version__
 from opsleuth.console.commands import (
     branching,
+    databases,
     deciding,
     investigating,
     keeping,
@@ -25,7 +26,18 @@ from opsleuth.console.options import Group
 from opsleuth.service import commands as service
 from opsleuth.state.outcome import ExitCode
 
-ROOMS = (investigating, reading, branching, deciding, keeping, sourcing, telling, measuring, service)
+ROOMS = (
+    investigating,
+    reading,
+    branching,
+    deciding,
+    keeping,
+    databases,
+    sourcing,
+    telling,
+    measuring,
+    service,
+)
 """Where the commands are, in the order in which the help lists them."""
 
 

@@ -155,6 +155,11 @@ class Store:
             raise
         return cls(database, clock, redactor)
 
+    @property
+    def database(self) -> Database:
+        """The connection, for what is about all tables at once."""
+        return self._backing.db
+
     def lock(self, run_id: str) -> AbstractContextManager[object]:
         """The run's lock, as a context; entering raises Busy if it is held."""
         return self._backing.lock(run_id)

@@ -103,6 +103,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.console.layering",
         "opsleuth.console.looking",
         "opsleuth.console.modeling",
+        "opsleuth.console.placing",
         "opsleuth.console.reading",
         "opsleuth.console.rules",
         "opsleuth.console.running",

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from opsleuth.checkpoints.places import Place
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph.outcome import Outcome
@@ -203,10 +204,10 @@ def concludes(text: str, *evidence: str, **more: Any) -> dict[str, Any]:
 class Loop:
     """Runs of one world in this process."""
 
-    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
+    def __init__(self, folder: Path, clock: Clock | None = None, place: Place | None = None) -> None:
         self.world = World(folder)
         self.clock = clock or SystemClock()
-        self.store = Store.open(folder / "store.db", self.clock, Redactor())
+        self.store = Store.open(place or folder / "store.db", self.clock, Redactor())
         self.events: list[Mapping[str, Any]] = []
         self.listen(self.events.append)
 

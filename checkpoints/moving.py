@@ -1,0 +1,77 @@
+"""All runs of one place into another: run by run, each whole and checked, so that it can be stopped and begun again."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from opsleuth.checkpoints.errors import Busy, Unreadable
+from opsleuth.checkpoints.rows import insert, put, rows_of
+from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.store import Store
+
+_OF_ALL = ("tokens", "teams")
+"""Tables that belong to no run."""
+_RUNS = "SELECT id FROM runs ORDER BY created, rowid"
+
+
+class Moved(NamedTuple):
+    """What came of it: runs that were stored now, that were there before, that somebody holds; rows by table."""
+
+    runs: tuple[str, ...]
+    there: tuple[str, ...]
+    held: tuple[str, ...]
+    rows: dict[str, int]
+
+
+def move(source: Store, target: Store, told: Callable[[RunRow, int], None] = lambda *_: None) -> Moved:
+    """Store every run of `source` in `target` too, the oldest first; nothing is removed from `source`.
+
+    `told` hears of each run and how many rows it had. A run that a process holds is passed over, one that `target`
+    has stays as it is there. Raises Unreadable for a run whose trace does not hold; those before it are stored.
+    """
+    into, rows = target.database, Counter[str]()
+    new, there, held = [], [], []
+    _same_tags(source, target)
+    for table in _OF_ALL:
+        for row in source.database.rows(f"SELECT * FROM {table}"):  # noqa: S608 - our own names
+            rows[table] += insert(into, table, {name: row[name] for name in row.keys()}, source.place)  # noqa: SIM118 - a row iterates over its values
+    with target.saver():
+        """The framework's tables are made."""
+    for run in [str(row["id"]) for row in source.database.rows(_RUNS)]:
+        if target.runs.get(run) is not None:
+            there.append(run)
+            continue
+        try:
+            with source.lock(run):
+                stored = _one(source, target, run)
+        except Busy:
+            held.append(run)
+            continue
+        rows += stored
+        new.append(run)
+        if (known := target.runs.get(run)) is not None:
+            told(known, stored.total())
+    return Moved(tuple(new), tuple(there), tuple(held), dict(rows))
+
+
+def _one(source: Store, target: Store, run: str) -> Counter[str]:
+    """All rows of one run, or none. Raises Unreadable where its trace does not hold afterwards."""
+    into, rows = target.database, Counter[str]()
+    with into.write(run), into.saved.write(run):
+        for table, values in rows_of(source.database, run, around=True):
+            rows[table] += put(into, table, values, source.place)
+        checked, before = target.events.verify(run), source.events.verify(run)
+        if checked != before or checked.broken_at is not None:
+            raise Unreadable(
+                f"the trace of {run} in {source.place} does not hold ({before.problem or checked.problem}): "
+                f"`opsleuth log {run} --verify` says where; nothing of it was stored"
+            )
+    return rows
+
+
+def _same_tags(source: Store, target: Store) -> None:
+    """A place without runs takes over the key of redaction: equal secrets keep equal tags."""
+    if target.database.row("SELECT 1 FROM runs") is None:
+        row = source.database.row("SELECT value FROM meta WHERE key = 'redaction_key'")
+        if row is not None:
+            target.database.change("UPDATE meta SET value = ? WHERE key = 'redaction_key'", (row["value"],))

@@ -1,0 +1,71 @@
+"""`db move` from a file to a real PostgreSQL: whole, checked, and begun again where it was interrupted."""
+
+import json
+from pathlib import Path
+
+import pytest
+import servers
+from loop_rig import Loop
+from places import postgres, server
+from step_rig import RUN, begun
+from stored_runs import DONE, Program
+
+from opsleuth.checkpoints.errors import Unreadable
+from opsleuth.checkpoints.moving import move
+from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.store import Store
+from opsleuth.state.clock import SystemClock
+from opsleuth.state.outcome import ExitCode
+
+__all__ = ["postgres", "server"]
+
+
+def opened(place: Path | Server) -> Store:
+    return Store.open(place, SystemClock(), Redactor())
+
+
+def test_a_file_moves_to_a_server_and_its_runs_go_on_there(
+    program: Program, postgres: servers.Postgres, tmp_path: Path
+) -> None:
+    url = postgres.database()
+    done = program("db", "move", str(program.database), url, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert len(told["runs"]) == 3
+    assert "every trace verified" in done.stderr
+    there = Program(program.database, program.home, {"OPSLEUTH_DB": url})
+    for words in (("list", "--json"), ("show", DONE, "--json"), ("log", DONE), ("evidence", DONE, "E1")):
+        assert there(*words).stdout == program(*words).stdout
+    again = json.loads(program("db", "move", str(program.database), url, "--json").stdout)
+    assert (again["runs"], sorted(again["there_before"])) == ([], sorted(told["runs"]))
+    assert there("db", "migrate").returncode == 0
+
+
+def test_checkpoints_move_and_the_run_ends_there_as_it_would_have_here(
+    tmp_path: Path, server: Server
+) -> None:
+    begun(tmp_path).store.close()
+    with opened(tmp_path / "store.db") as source, opened(server) as target:
+        moved = move(source, target)
+        assert moved.runs == (RUN,)
+        assert [p.values for p in target.history.list(RUN)] == [p.values for p in source.history.list(RUN)]
+        assert moved.rows["checkpoints"] == len(source.history.list(RUN)) + 1  # the input's besides
+        assert target.redactor.text("x").value == "x"
+    loop = Loop(tmp_path, place=server)
+    assert loop.resume(RUN).exit_code is ExitCode.OK
+    loop.store.close()
+
+
+def test_a_run_that_is_held_is_passed_over_and_one_that_was_changed_is_refused(
+    tmp_path: Path, server: Server
+) -> None:
+    begun(tmp_path).store.close()
+    with opened(tmp_path / "store.db") as source, opened(server) as target:
+        with source.lock(RUN):
+            assert move(source, target).held == (RUN,)
+        source.database.change("UPDATE events SET node = 'elsewhere' WHERE seq = 2")
+        with pytest.raises(Unreadable, match="does not hold"):
+            move(source, target)
+        assert target.runs.get(RUN) is None
+        assert target.database.rows("SELECT 1 FROM events") == []
