@@ -3,6 +3,7 @@
 Where a server is not installed a test is skipped, and says so; with CI=true it fails instead.
 """
 
+import getpass
 import os
 import pwd
 import shutil
@@ -186,6 +187,26 @@ def opensearch(folder: Path, bulk: str) -> Iterator[str]:
     with running([program, "--no-ja", f"--addr=127.0.0.1:{port}"], folder, answers(url)):
         _post(f"{url}/_bulk?refresh=true", bulk, "application/x-ndjson")
         yield url
+
+
+@contextmanager
+def mariadb(folder: Path) -> Iterator[int]:
+    """A MariaDB with digests and a slow log in its table, everybody root without a password; its port."""
+    server, install = need("mariadbd", "mariadb-install-db")
+    data, port = folder / "data", free_port()
+    user = getpass.getuser()
+    argv = [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db", f"--user={user}"]  # fmt: skip
+    subprocess.run(argv, check=True, capture_output=True, cwd=folder)
+    options = ["performance_schema=ON", "slow_query_log=ON", "log_output=TABLE", "long_query_time=0.1", "innodb_flush_log_at_trx_commit=0", "innodb_buffer_pool_size=32M"]  # fmt: skip
+    own = [
+        f"--datadir={data}",
+        f"--port={port}",
+        "--bind-address=127.0.0.1",
+        f"--socket={folder / 's'}",
+        f"--user={user}",
+    ]
+    with running([server, "--no-defaults", *own, *(f"--{o}" for o in options)], folder, listens(port)):
+        yield port
 
 
 @contextmanager

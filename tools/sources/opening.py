@@ -33,6 +33,8 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "grafana": ("opsleuth.tools.sources.grafana", "GrafanaSource"),
     "alertmanager": ("opsleuth.tools.sources.alertmanager", "AlertmanagerSource"),
     "kubernetes": ("opsleuth.tools.sources.kubernetes", "KubernetesSource"),
+    "mysql": ("opsleuth.tools.sources.mysql", "MySqlSource"),
+    "mariadb": ("opsleuth.tools.sources.mysql", "MySqlSource"),
     "redis": ("opsleuth.tools.sources.redis", "RedisSource"),
     "runbooks": ("opsleuth.tools.sources.runbooks", "RunbookSource"),
     "logfiles": ("opsleuth.tools.sources.logfiles", "LogFilesSource"),

@@ -346,6 +346,27 @@ class Redis(Common):
     timeout: Seconds = 4.0
 
 
+class MySql(Common):
+    """A MySQL or MariaDB server. `name` is what the service is called (default: the source's name).
+
+    The account needs PROCESS, and SELECT on performance_schema and mysql.slow_log. `sample` in seconds is how long
+    statements are watched.
+    """
+
+    kind: Literal["mysql", "mariadb"] = "mysql"
+    host: Name = "127.0.0.1"
+    port: Annotated[int, Field(ge=1, le=65_535)] = 3306
+    socket: Name | None = None
+    user: Name
+    password: Secret | None = None
+    name: Name | None = None
+    ca_file: Name | None = None
+    sample: Annotated[float, Field(ge=0.2, le=5)] = 2.0
+    connect_seconds: Annotated[int, Field(ge=1, le=30)] = 3
+    statement_seconds: Annotated[float, Field(ge=0.5, le=30)] = 5.0
+    max_statements: Annotated[int, Field(ge=1, le=5_000)] = 200
+
+
 class RunbookFolder(Common):
     """A folder of runbooks, Markdown files with front matter or a telling title."""
 
@@ -361,5 +382,5 @@ class Declared(Common):
 
 
 SourceSettings = Annotated[
-    Prometheus | Postgres | Git | Journal | LogFiles | Search | Loki | Jaeger | Tempo | Kubernetes | GitHub | GitLab | Grafana | Alertmanager | Redis | RunbookFolder | Declared, Field(discriminator="kind")
+    Prometheus | Postgres | Git | Journal | LogFiles | Search | Loki | Jaeger | Tempo | Kubernetes | GitHub | GitLab | Grafana | Alertmanager | Redis | MySql | RunbookFolder | Declared, Field(discriminator="kind")
 ]  # fmt: skip
