@@ -17,6 +17,8 @@ from opsleuth.analysis.traffic import Sample, Traffic, split_at, traffic_of
 # Latency wobbles by some percent between any two stretches; a spread below that is luck, not precision.
 LATENCY_FLOOR_SHARE = 0.05
 LATENCY_FLOOR_SECONDS = 1e-4
+# A share of failures that nobody can turn into a number wobbles by half a percent of the requests.
+FAILED_FLOOR = 0.005
 # A harm must stand out by so many of its usual fluctuations (three: one false alarm in some hundred).
 NOTICEABLE = 3.0
 # So many samples at rest have a spread of their own.
@@ -31,7 +33,7 @@ class Harm:
     failed requests; `usual` and `incident` the level per request (seconds, or a share), over `requests` requests;
     `extra` the harm of each recorded period by its time; `onset` the first period that stands out; `peak` by how
     many fluctuations the worse quarter of the periods stands out; `counted` is false where nobody counts requests
-    (then `requests` is the number of periods).
+    (then `requests` is the number of periods), `shares` where failures are numbers a period.
     """
 
     service: str
@@ -46,6 +48,7 @@ class Harm:
     onset: float | None
     peak: float
     counted: bool
+    shares: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +106,21 @@ def failures(stretch: Stretch) -> Harm | None:
     if not rests or requests <= 0:
         return None
     worse = max(share for share, _ in rests)
+    noise = _failing_noise(rests, requests, len(during), stretch.traffic)
+    return _harm(stretch, stretch.traffic.failed_metric, during, worse, noise)
+
+
+def _failing_noise(
+    rests: Sequence[tuple[float, float]], requests: float, periods: int, traffic: Traffic
+) -> float:
+    """By how much the share of failed among so many requests of so many periods usually strays."""
+    if traffic.shares and not traffic.counted:
+        return max(FAILED_FLOOR, *(math.sqrt(variance) for _, variance in rests))
     # Counts of rare events scatter by the root of their expectation, or by more where they come in bursts; the 1
     # keeps a first failure from being a proof.
-    poisson = worse * requests + 1.0
-    bursts = max(variance for _, variance in rests) * len(during)
-    noise = math.sqrt(max(poisson, bursts)) / requests
-    return _harm(stretch, stretch.traffic.failed_metric, during, worse, noise)
+    poisson = max(share for share, _ in rests) * requests + 1.0
+    bursts = max(variance for _, variance in rests) * periods
+    return math.sqrt(max(poisson, bursts)) / requests
 
 
 def _usual_failures(samples: Sequence[Sample]) -> tuple[float, float] | None:
@@ -149,6 +161,7 @@ def _harm(
         onset=next((time for time, score in beyond.items() if score > NOTICEABLE), None),
         peak=quantile(list(beyond.values()), 0.75),
         counted=stretch.traffic.counted,
+        shares=stretch.traffic.shares,
     )
 
 

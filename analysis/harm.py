@@ -170,7 +170,7 @@ def _finding(respect: str, harm: Harm, all_own: float, scale: float) -> Finding:
         "share_percent": percent(share),
         "unit": "s" if respect == "waiting" else "share",
     }
-    if respect == "failures" and harm.counted:
+    if respect == "failures" and harm.shares:
         figures |= {"usual_percent": percent(harm.usual), "incident_percent": percent(harm.incident)}
     return Finding(
         detector=f"harm.{respect}",
@@ -194,12 +194,16 @@ def _text(respect: str, harm: Harm, share: float) -> str:
             f"{harm.service} took {number(harm.incident)} s a request, usually {number(harm.usual)} s, over "
             f"{harm.requests:,.0f} requests; {own} extra request-seconds are its own, {part} begins anywhere."
         )
-    if not harm.counted:
+    if not harm.shares:
         return (
             f"{harm.service} had {number(harm.incident)} failures a period, usually {number(harm.usual)}, over "
             f"{harm.requests:,.0f} periods; {own} extra failures are its own, {part} begin anywhere."
         )
-    return (
-        f"{number(percent(harm.incident))} % of the {harm.requests:,.0f} requests to {harm.service} failed, usually "
-        f"{number(percent(harm.usual))} %; {own} extra failures are its own, {part} begin anywhere."
+    requests = f"{harm.requests:,.0f} requests" if harm.counted else "requests"
+    failed = (
+        f"{number(percent(harm.incident))} % of the {requests} to {harm.service} failed, usually "
+        f"{number(percent(harm.usual))} %"
     )
+    if not harm.counted:
+        return f"{failed}; {number(percent(share))} % of all failures begin there."
+    return f"{failed}; {own} extra failures are its own, {part} begin anywhere."

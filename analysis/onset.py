@@ -1,15 +1,19 @@
-"""When the incident began, as far as the alert's own metric can tell: alerts fire late."""
+"""When the incident began, as far as metrics can tell: alerts fire late, and some say only when they fired."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 
-from opsleuth.analysis.records import Recording, Series
-from opsleuth.analysis.robust import quantile, spread, typical_step
+from opsleuth.analysis.records import Recording, Series, Span
+from opsleuth.analysis.robust import change_point, quantile, spread, typical_step
+from opsleuth.analysis.traffic import Traffic, traffic_of
 
 # The level of the incident must differ from the usual one by so many spreads before it may move the start.
 NOTICEABLE = 3.0
 # A tenth of the level is nothing, whatever the quantity.
 FLOOR_SHARE = 0.1
+# So few samples have no level of their own.
+ENOUGH = 3
 
 
 def moment_of(recording: Recording) -> float:
@@ -21,11 +25,14 @@ def moment_of(recording: Recording) -> float:
 def with_start(recording: Recording) -> Recording:
     """The same recording with `alert.onset` moved back to where the alerting metric left its usual level.
 
-    Unchanged if the alert has no onset, its metric is not recorded, or nothing before the onset is as usual.
+    An alert without onset gets the moment at which latency or failures rose. Unchanged if nothing rose, the
+    alerting metric is not recorded, or nothing before the onset is as usual.
     """
     alert = recording.alert
+    if alert.onset is None:
+        return replace(recording, alert=replace(alert, onset=_rise(recording)))
     own = [s for s in recording.metrics or () if (s.service, s.metric) == (alert.service, alert.metric)]
-    if alert.onset is None or not own:
+    if not own:
         return recording
     onset = min(_start(series, alert.onset) for series in own)
     return replace(recording, alert=replace(alert, onset=onset))
@@ -56,3 +63,41 @@ def _first_on_its_side(before: Sequence[float], after: Sequence[float]) -> int |
     while first > 0 and sign * (before[first - 1] - halfway) > 0:
         first -= 1
     return first if 0 < first < len(before) else None
+
+
+def _rise(recording: Recording) -> float | None:
+    """When latency or failures rose, not after the alert: of the alerting service, failing that of any other."""
+    alert, window = recording.alert, recording.window
+    span = Span(window.start, min(window.end, alert.fired if alert.fired is not None else window.end))
+    traffic = traffic_of(recording.metrics)
+    own = [traffic[alert.service]] if alert.service in traffic else []
+    return _clearest(own, window, span) or _clearest(traffic.values(), window, span)
+
+
+def _clearest(services: Iterable[Traffic], window: Span, span: Span) -> float | None:
+    """The rise inside `span` by the most spreads, of all latencies and failures in the window."""
+    rises = []
+    for one in services:
+        inside = [s for s in one.samples if window.start <= s.time <= window.end]
+        for course in (
+            {s.time: s.latency for s in inside if s.latency is not None},
+            {s.time: s.failed for s in inside if s.failed is not None},
+        ):
+            rises += [(score, -time) for score, time in _risen(course) if span.start <= time <= span.end]
+    return -max(rises)[1] if rises else None
+
+
+def _risen(course: Mapping[float, float]) -> Iterable[tuple[float, float]]:
+    """The noticeable rise of a course, if it has one, as (spreads, time); of one that fell again, the rise before."""
+    times, values = list(course), list(course.values())
+    while (turn := change_point(times, values)) is not None:
+        place = times.index(turn)
+        before, after = values[:place], values[place:]
+        if median(after) < median(before):
+            times, values = times[:place], before
+            continue
+        usual, incident = median(before), quantile(after, 0.75)
+        score = (incident - usual) / spread(before, FLOOR_SHARE * abs(usual) or 1e-9)
+        if score >= NOTICEABLE and min(len(before), len(after)) >= ENOUGH:
+            yield score, turn
+        return

@@ -31,7 +31,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """All periods of one service in time order, and the metrics that they were read from."""
+    """All periods of one service in time order, and the metrics that they were read from.
+
+    `counted`: somebody counts its requests. `shares`: `failed` is a share of them, not a number a period.
+    """
 
     service: str
     samples: Sequence[Sample]
@@ -39,6 +42,7 @@ class Traffic:
     latency_metric: str | None = None
     failed_metric: str | None = None
     counted: bool = False
+    shares: bool = True
 
 
 @dataclass(slots=True)
@@ -83,8 +87,18 @@ def _traffic(service: str, roles: Mapping[str, _Chosen]) -> Traffic:
     lost = median(requests.values()) if requests else 1.0
     samples = [Sample(time, requests.get(time, lost), latency.get(time), failed.get(time)) for time in times]
     return Traffic(
-        service, samples, _metric(roles, "requests"), _metric(roles, "latency"), failed_metric, bool(requests)
+        service,
+        samples,
+        _metric(roles, "requests"),
+        _metric(roles, "latency"),
+        failed_metric,
+        bool(requests),
+        bool(requests) or "success" in roles or _share(roles.get("failures")),
     )
+
+
+def _share(chosen: _Chosen | None) -> bool:
+    return chosen is not None and chosen.role.share
 
 
 def _metric(roles: Mapping[str, _Chosen], role: str) -> str | None:

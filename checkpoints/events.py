@@ -60,6 +60,7 @@ _HEAD = """
 INSERT INTO event_heads (run, seq, hash) VALUES (:run, :seq, :hash)
 ON CONFLICT (run) DO UPDATE SET seq = :seq, hash = :hash
 """
+_STANDS = "UPDATE runs SET turn = :turn, node = :node WHERE id = :run"
 _READ = """
 SELECT seq, ts, run, attempt, turn, checkpoint, step, node, type, data, hash FROM events
 WHERE run = :run AND seq > :after AND {of_types}
@@ -88,7 +89,8 @@ class Events:
     ) -> Event:
         """Store one event, redacted and with control characters made visible; returns it as stored.
 
-        `at` is when it happened, by `now`, where that was not this moment.
+        `at` is when it happened, by `now`, where that was not this moment. A step that starts is where the run
+        stands from then on, also for those who ask while it runs or after it was killed.
         """
         text = canonical(self._backing.redactor.for_display(data))
         with self._db.write(run):
@@ -111,6 +113,8 @@ class Events:
             event["hash"] = _chain(head["hash"] if head else _FIRST, event)
             self._db.change(_INSERT, {**event, "data": text})
             self._db.change(_HEAD, {"run": run, "seq": event["seq"], "hash": event["hash"]})
+            if type == "step.started":
+                self._db.change(_STANDS, {"run": run, "turn": turn, "node": node})
         return event
 
     def now(self) -> str:

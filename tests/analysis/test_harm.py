@@ -1,6 +1,7 @@
 """Who costs the users what: causes, victims, twins, gaps and quiet hours on small made-up shops."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -87,6 +88,24 @@ def test_failures_that_callees_hand_up_are_theirs() -> None:
     success = {"web": level(100, 80), "api": level(100, 70), "db": level(100, 70)}
     findings = find(shop({}, success, metric="success_rate"))
     assert causes(findings) == [("db", "errors")]
+
+
+@pytest.mark.parametrize(
+    ("unit", "text"),
+    [
+        ("%", "30 % of the requests to web failed, usually 0.999 %; 100 % of all failures begin there."),
+        (
+            "",
+            "web had 30 failures a period, usually 0.999, over 5 periods; 145 of 145 extra failures are its own,",
+        ),
+    ],
+)
+def test_failures_where_nobody_counts_requests_are_told_in_the_unit_they_came_in(
+    unit: str, text: str
+) -> None:
+    series = Series("web", "errors", unit, TIMES, level(1, 30))
+    recording = replace(shop({}), alert=AlertFacts("it fails", "web", onset=ONSET), metrics=[series])
+    assert find(recording)[0].text.startswith(text)
 
 
 def test_failures_that_no_user_sees_are_no_cause() -> None:

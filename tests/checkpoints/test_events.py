@@ -35,6 +35,14 @@ def test_a_later_read_equals_the_live_stream(store: Store, second: Store, run: s
     assert live["data"] == {"risk": "read", "values": [1, 2.5], "text": "a\\x1b[2Jb", "gap": None}
 
 
+def test_a_step_that_starts_is_where_the_run_stands(store: Store, second: Store, run: str) -> None:
+    store.events.append(run, "step.started", {}, turn=3, node="act")
+    store.events.append(run, "tool.started", {}, turn=4, node="plan")
+    stands = second.runs.get(run)
+    assert stands is not None
+    assert (stands.turn, stands.node) == (3, "act")
+
+
 def test_sequence_is_per_run_over_all_writers(store: Store, second: Store, run: str) -> None:
     events = [
         store.events.append(run, "a", {}),
