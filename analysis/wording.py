@@ -37,6 +37,7 @@ _ROOMY = 0.2  # common monitors warn at a tenth to a fifth left; above it a volu
 # A message says what it has to say at its beginning; a dump may go on for megabytes.
 _LONGEST = 16_000
 # How far from the phrase the host that it is about may stand, in characters.
+_QUOTE = 160
 _NEAR = 240
 _HOST = re.compile(
     r"(?:https?|tcp|grpc|amqp|redis|postgres(?:ql)?|mysql|mongodb)://(?:[^@/\s]*@)?([\w.-]+)"
@@ -80,8 +81,12 @@ def _denied(kind: str, text: str, at: int) -> bool:
 
 
 def _around(text: str, found: re.Match[str]) -> str:
-    """The phrase with the rest of its sentence, one line, at most 160 characters."""
+    """The phrase with the rest of its sentence, one line, at most 160 characters, cut between words."""
     start = max(0, found.start() - 40)
     if start and (space := text.find(" ", start, found.start())) != -1:
         start = space + 1
-    return " ".join(text[start : start + 160].split())
+    end = start + _QUOTE
+    if end < len(text) and (space := text.rfind(" ", found.end(), end + 1)) != -1:
+        end = space
+    quote = " ".join(text[start:end].split())
+    return f"{'…' * (start > 0)}{quote}{'…' * (end < len(text))}"

@@ -16,6 +16,8 @@ from opsleuth.console.times import Display, took
 
 Document = Mapping[str, Any]
 
+_UNSERVED = re.compile(r"(\w+): no source \(")
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -31,6 +33,7 @@ class Section:
 def sections(document: Document, times: Display) -> list[Section]:
     """The sections that have something to say, in the order in which a reader wants them."""
     every = (
+        Section("QUESTION", (title(document),), 1, "prose"),
         Section("CONCLUSION", tuple(_conclusion(document)), 5, "prose"),
         Section("STOPPED", tuple(_stopped(document)), 2),
         Section("FIELDS", tuple(f"{k} = {_value(v)}" for k, v in _mapping(document, "fields").items()), 3),
@@ -38,7 +41,7 @@ def sections(document: Document, times: Display) -> list[Section]:
         Section("TIMELINE", tuple(_timeline(document, times)), 2, "running"),
         Section("CAUSES", tuple(_causes(document)), 4),
         Section("RULED OUT", tuple(_ruled_out(document)), 3),
-        Section("NOT KNOWN", tuple(map(str, _rows(document, "not_available"))), 2),
+        Section("NOT KNOWN", tuple(not_known(document)), 2),
         Section("DATA", tuple(map(str, _rows(document, "warnings"))), 1),
         Section("DENIED", tuple(map(_denied, _rows(document, "denied"))), 2),
         Section("UNTRUSTED", tuple(str(row.get("why")) for row in _rows(document, "orders_in_data")), 1),
@@ -82,6 +85,14 @@ def title(document: Document) -> str:
     alert = document.get("alert")
     text = alert.get("text") if isinstance(alert, Mapping) else alert
     return str(document.get("question") or text or f"Run {document.get('run', '?')}")
+
+
+def not_known(document: Document) -> list[str]:
+    """What could not be looked at, in one line for all kinds of data that have no source."""
+    rows = [str(row) for row in _rows(document, "not_available")]
+    unserved = [found[1] for row in rows if (found := _UNSERVED.match(row))]
+    told = [f"no source for {', '.join(unserved)}"] if unserved else []
+    return [*told, *(row for row in rows if not _UNSERVED.match(row))]
 
 
 def _conclusion(document: Document) -> Iterable[str]:
@@ -209,8 +220,9 @@ def _evidence(document: Document) -> Iterable[str]:
     if shown:
         recorded = f"{len(rows)} recorded, {len(cited)} cited"
         yield f"{recorded}; open one with: opsleuth evidence {document.get('run', '-')} {shown[0].get('id')}"
+    several = len({row.get("source") for row in rows}) > 1
     for row in shown:
-        source = f" from {row['source']}" if row.get("source") else ""
+        source = f" from {row['source']}" if several and row.get("source") else ""
         yield f"{row.get('id')} {row.get('tool', '')}{source}: {row.get('headline') or row.get('query') or ''}"
 
 

@@ -103,12 +103,20 @@ def markdown(document: Document, times: Display) -> str:
     """The whole report as Markdown. Data can't make markup of its own: every special character is escaped."""
     lines = [f"# {_escaped(findings.title(document))}", "", _escaped("   ".join(findings.footer(document)))]
     for part in [*findings.sections(document, times), *findings.appendix(document)]:
+        if part.title == "QUESTION":  # the heading says it already
+            continue
         lines += ["", f"## {part.title.capitalize()}", ""]
         if part.form == "prose":
             lines += "\n\n".join(map(_escaped, part.items)).splitlines()
         else:
-            lines += [f"- {_escaped(item)}" for item in part.items]
+            lines += [_listed(item) for item in part.items]
     return "\n".join(lines) + "\n"
+
+
+def _listed(item: str) -> str:
+    """A list item; one that is numbered already keeps its number."""
+    number, _, rest = item.partition("  ")
+    return f"{number}. {_escaped(rest)}" if rest and number.isdecimal() else f"- {_escaped(item)}"
 
 
 def _escaped(item: str) -> str:

@@ -177,7 +177,7 @@ def _rival(rival: Suspect, first: Suspect, ranking: Observation, ids: "count[int
     text = (
         f"{rival['service']} is explained by {by}."
         if by
-        else f"The findings about {rival['service']} weigh {rival['score']}, those about {first['service']} {first['score']}."
+        else f"What was found about {rival['service']} weighs {rival['score']:.2f}, about {first['service']} {first['score']:.2f}."
     )
     claim = Claim(id=f"C{next(ids)}", text=text, evidence=(ranking.evidence,))
     ruling = RuledOut(hypothesis=f"{rival['service']}: {WORDS[rival['kind']]}", claims=(claim.id,))
@@ -187,13 +187,13 @@ def _rival(rival: Suspect, first: Suspect, ranking: Observation, ids: "count[int
 def _advice(
     cases: Sequence[_Case], change: Finding | None, triggered: Sequence[Claim], view: PlannerView
 ) -> Iterable[Recommendation]:
-    """First undo what set it off, then what helps with each kind of cause; each sentence once."""
+    """First undo what set it off, then what else helps with each kind of cause; each sentence once."""
     if change is not None and not evidence_of("service_rollback", view):
         yield _undo(change, triggered, view)
     said: set[str] = set()
     for case in cases[:2]:
         for text in advice(case.cause.kind, case.cause.service):
-            if text not in said:
+            if text not in said and not (change is not None and text.startswith("Undo the ")):
                 said.add(text)
                 yield Recommendation(text=text, claims=case.cause.claims[:1])
 

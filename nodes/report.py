@@ -6,6 +6,7 @@ from typing import Any
 from opsleuth.checkpoints.effects import EffectRow
 from opsleuth.checkpoints.evidence import EvidenceRow
 from opsleuth.nodes.deps import Deps
+from opsleuth.nodes.impact import impact
 from opsleuth.nodes.timeline import timeline
 from opsleuth.state.base import to_json
 from opsleuth.state.calls import ResultStatus
@@ -41,6 +42,7 @@ def report(state: Investigation, deps: Deps) -> Document:
         "unsupported": unsupported,
         "hypotheses": raw["hypotheses"],
         "plan": raw["plan"],
+        "impact": impact(state, observed),
         "timeline": timeline(state, observed),
         "evidence": [
             _evidence(row, observed[row.number - 1])

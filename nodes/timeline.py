@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from opsleuth.models.advice import WORDS
 from opsleuth.models.planner import Observation
 from opsleuth.state.base import to_json
 from opsleuth.state.investigation import Investigation
@@ -21,8 +22,12 @@ def timeline(state: Investigation, observed: Sequence[Observation]) -> list[dict
         if not o.status.is_error and o.evidence == f"E{o.number}":
             entries += [entry | {"evidence": o.evidence} for entry in _moments(o.record, services)]
     earliest = state.window.start - LEAD
-    unique = {(e["time"], e["text"]): e for e in reversed(entries) if _when(e["time"]) >= earliest}
-    return sorted(unique.values(), key=lambda e: (_when(e["time"]), e["text"]))[:MOST]
+    ordered = sorted(
+        (e for e in entries if _when(e["time"]) >= earliest), key=lambda e: (_when(e["time"]), e["text"])
+    )
+    # What two detectors saw begin began once: when the first of them saw it.
+    unique = {e["text"]: e for e in reversed(ordered)}
+    return [e for e in ordered if unique[e["text"]] is e][:MOST]
 
 
 def _concerned(state: Investigation) -> frozenset[str]:
@@ -55,8 +60,14 @@ def _moments(record: Mapping[str, Any], services: Collection[str]) -> Iterable[d
             and finding.get("onset")
             and finding.get("direction") == "cause"
         ):
-            began = f"{finding['service']}: {finding.get('metric') or finding['kind'].replace('_', ' ')} leaves its usual range"
-            yield {"time": finding["onset"], "text": began}
+            yield {"time": finding["onset"], "text": f"{finding['service']}: {_began(finding)}"}
+
+
+def _began(finding: Mapping[str, Any]) -> str:
+    if finding.get("metric"):
+        return f"{finding['metric']} leaves its usual range"
+    what = WORDS[finding["kind"]]
+    return f"first log line of {what}" if finding.get("signal") == "logs" else f"{what} begins"
 
 
 def _rows(record: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:

@@ -59,8 +59,16 @@ def conclusion(document: Document) -> Html | None:
         "conclusion",
         "Conclusion",
         el("div", partial, el("p", word(document.get("verdict") or "no verdict")), body, class_="answer"),
+        _impact(document),
         _causes(document),
     )
+
+
+def _impact(document: Document) -> Html | None:
+    impact = document.get("impact")
+    if not isinstance(impact, Mapping):
+        return None
+    return el("p", el("strong", "Impact: "), f"{impact.get('text')} ", cite(impact.get("evidence")))
 
 
 def _causes(document: Document) -> Html | None:
@@ -238,7 +246,7 @@ def next_steps(document: Document) -> Html | None:
         call = f" ({action['tool']} {arguments(action.get('arguments') or {})})" if action else ""
         risk = word(f"risk {row['risk']}") if row.get("risk") in ("high", "irreversible") else None
         steps.append(el("li", f"{row.get('text', '')}{call} ", risk, " ", cite(row.get("claims"))))
-    missing = [el("li", str(text)) for text in document.get("not_available") or []]
+    missing = [el("li", text) for text in findings.not_known(document)]
     told = [row.get("why") for row in document.get("orders_in_data") or []]
     odd = [el("li", str(text)) for text in (*(document.get("warnings") or []), *told)]
     fields = [
