@@ -22,34 +22,41 @@ from opsleuth.console.commands import (
     sourcing,
     telling,
 )
-from opsleuth.console.options import Group
+from opsleuth.console.options import Top
 from opsleuth.service import commands as service
 from opsleuth.state.outcome import ExitCode
 
-ROOMS = (
-    investigating,
-    reading,
-    branching,
-    deciding,
-    keeping,
-    databases,
-    sourcing,
-    telling,
-    measuring,
-    service,
-)
-"""Where the commands are, in the order in which the help lists them."""
+ROOMS = {
+    "Investigate": investigating,
+    "Sources": sourcing,
+    "Look at a run": reading,
+    "Step through it, change it": branching,
+    "Decide and steer": deciding,
+    "Keep and configure": keeping,
+    "Databases": databases,
+    "Serve": service,
+    "Measure": measuring,
+    "About opsleuth": telling,
+}
+"""Where the commands are, by the titles under which the help lists them."""
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Top, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="opsleuth %(version)s")
 def cli() -> None:
-    """Investigate incidents: every step is kept, and every claim points at stored evidence."""
+    r"""Investigate incidents: every step is kept, and every claim points at stored evidence.
+
+    \b
+    opsleuth demo                            try it on the built-in incident
+    opsleuth init                            find your own systems, then:
+    opsleuth run "orders are slow since 14:00Z"
+    opsleuth run --case DIR                  a recorded incident
+    opsleuth resume -                        go on with the newest run
+    """
 
 
-for room in ROOMS:
-    for command in room.COMMANDS:
-        cli.add_command(command)
+for title, room in ROOMS.items():
+    cli.add_section(title, room.COMMANDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

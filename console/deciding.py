@@ -40,6 +40,8 @@ def approvals(options: Options, run_id: str | None, *, every: bool) -> int:
     if run is None or every:
         for row in found:
             screen.line("  ".join(one_line(row)))
+        if found and not every:
+            note(f"the whole of it, and how to answer: opsleuth approvals {found[0].run}")
     else:
         for row in found:
             for line in panel(row, screen.width or 100, screen.encoding):

@@ -12,7 +12,7 @@ from opsleuth.console import events
 from opsleuth.console.options import Options
 from opsleuth.console.reading import screen_of
 from opsleuth.console.screen import Part, Style
-from opsleuth.console.sourcing import NO_SOURCE, look
+from opsleuth.console.sourcing import look, no_source
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
@@ -47,7 +47,7 @@ def doctor(options: Options) -> int:
     found = look(options)
     servers = declared_servers(declared(policy_files(str(options.policy) if options.policy else None)))
     if not found.sources and not servers:
-        raise ConfigError(NO_SOURCE)
+        raise no_source()
     if found.untrusted:
         raise ConfigError(
             f"{found.untrusted} is not trusted, so nothing was tried. Read it, then: opsleuth trust"

@@ -1,6 +1,6 @@
 """The options that every command takes, before its name or after it; what is nearer to the end wins."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
@@ -199,27 +199,56 @@ _GLOBAL = (
 )  # fmt: skip
 
 
+_UNCUT = 1000
+"""Characters of a line about a command: more than any has."""
+
+EPILOG = "Options of all commands: opsleuth --help"
+
+
 class Command(click.Command):
     """A command that takes the global options too, without listing them in its help."""
 
     def __init__(self, *args: Any, **attributes: Any) -> None:  # noqa: ANN401 - click's own
         super().__init__(*args, **attributes)
         self.params.extend(make(False) for make in _GLOBAL)
-        self.epilog = "Options of all commands: opsleuth --help"
+        self.epilog = EPILOG
 
 
 class Group(click.Group):
-    """The top of the command line: the global options with their help and their OPSLEUTH_* variables."""
+    """Commands about one thing. It takes the global options too, without listing them in its help."""
 
     command_class = Command
 
     def __init__(self, *args: Any, **attributes: Any) -> None:  # noqa: ANN401 - click's own
         super().__init__(*args, **attributes)
-        self.params.extend(make(True) for make in _GLOBAL)
+        self.params.extend(make(False) for make in _GLOBAL)
+        self.epilog = EPILOG
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click declares it
         """In the order in which a reader meets them, not by the alphabet."""
         return list(self.commands)
+
+
+class Top(Group):
+    """The top of the command line: its commands by what they are about, then the global options."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:  # noqa: ANN401 - click's own
+        click.Group.__init__(self, *args, **attributes)
+        self.params.extend(make(True) for make in _GLOBAL)
+        self.sections: dict[str, list[click.Command]] = {}
+
+    def add_section(self, title: str, commands: Iterable[click.Command]) -> None:
+        """Commands that the help lists under `title`."""
+        self.sections[title] = list(commands)
+        for command in self.sections[title]:
+            self.add_command(command)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands first: who reads this looks for one of them."""
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(one.name), one.get_short_help_str(_UNCUT)) for one in commands])
+        click.Command.format_options(self, ctx, formatter)
 
 
 def typed() -> Options:

@@ -14,6 +14,9 @@ from opsleuth.state.canonical import canonical
 
 Field = tuple[str, str]
 
+_LABEL = 22
+"""Cells of a field's name."""
+
 UNTRUSTED = frozenset({"why", "check now", "result"})
 """Fields whose text comes from a model or from the outside: labelled, so that nobody takes it for ours."""
 
@@ -39,11 +42,13 @@ def _field(name: str, value: str, width: int, encoding: str) -> list[str]:
     rows = [
         part
         for line in texts.clean_lines(value, encoding) or [""]
-        for part in textwrap.wrap(line, max(20, width - 24), drop_whitespace=False, break_on_hyphens=False)
+        for part in textwrap.wrap(
+            line, max(20, width - _LABEL - 4), drop_whitespace=False, break_on_hyphens=False
+        )
         or [""]
     ]
-    head = f"  {name:<20}| "
-    return [f"{head if i == 0 else ' ' * 22 + '| '}{row}" for i, row in enumerate(rows)]
+    head = f"  {name:<{_LABEL}}| "
+    return [f"{head if i == 0 else ' ' * (_LABEL + 2) + '| '}{row}" for i, row in enumerate(rows)]
 
 
 def _call(question: Approval) -> Iterable[Field]:

@@ -79,11 +79,11 @@ def _first_incident(document: Mapping[str, Any], found: "Configured") -> Mapping
 
 def _configured(options: Options) -> "Configured":
     """The configured sources. Raises ConfigError with nothing to look at."""
-    from opsleuth.console.sourcing import NO_SOURCE, sources
+    from opsleuth.console.sourcing import no_source, sources
 
     found = sources(options)
     if not found.sources:
-        raise ConfigError(NO_SOURCE)
+        raise no_source()
     return found
 
 

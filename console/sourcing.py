@@ -12,10 +12,15 @@ from opsleuth.state.trust import trust
 from opsleuth.tools.policy_file import loosens
 from opsleuth.tools.sources.config import Configured, configured, reaches
 
-NO_SOURCE = (
-    "no source is configured, so there is nothing to look at. Find what is there with opsleuth init, "
-    "give a recorded incident with --case DIR, or try the built-in one: opsleuth demo"
-)
+
+def no_source() -> ConfigError:
+    """There is nothing to look at, and what to do about it."""
+    files = ", ".join(str(file.path) for file in config_files())
+    remedy = f"name one in {files}" if files else "find what is there with opsleuth init"
+    return ConfigError(
+        f"no source is configured, so there is nothing to look at: {remedy}, give a recorded incident with "
+        "--case DIR, or try the built-in one: opsleuth demo"
+    )
 
 
 def sources(options: Options) -> Configured:

@@ -82,7 +82,7 @@ async def drive(
                 given = None
                 deps.stopping.go_on()
             except Left:
-                return Ended(Status.PAUSED, detail="left between two nodes")
+                return Ended(Status.PAUSED, detail="stopped between two nodes, as asked")
             except NodeFailure as failure:
                 return Ended(Status.FAILED, StopReason.INTERNAL_ERROR, str(failure))
     finally:

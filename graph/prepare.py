@@ -90,7 +90,9 @@ def open_sources(settings: Settings) -> Opened:
     """The case alone, or the configured sources. Raises ConfigError without any, and for a folder that is no case."""
     if settings.case is None:
         if not settings.sources:
-            raise ConfigError("this run has neither a case nor a configured source: start one that has")
+            raise ConfigError(
+                "there is neither a case nor a configured source: give --case DIR, or configure one (opsleuth init)"
+            )
         vault = Vault()
         return Opened(Sources(apart(open_live(settings.sources, vault))), vault=vault)
     try:

@@ -13,7 +13,7 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.console.modeling import settings_of
 from opsleuth.console.options import Options
 from opsleuth.console.reading import note
-from opsleuth.console.sourcing import NO_SOURCE, names, sources
+from opsleuth.console.sourcing import names, no_source, sources
 from opsleuth.graph.prepare import Settings
 from opsleuth.service.app import build
 from opsleuth.service.intake import Desk
@@ -62,7 +62,7 @@ def _of_every_run(options: Options, case: Path | None) -> Settings:
         return settings_of(options, names(options), case=case)
     found = sources(options)
     if not found.sources:
-        raise ConfigError(NO_SOURCE)
+        raise no_source()
     return settings_of(options, found)
 
 

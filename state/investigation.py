@@ -33,7 +33,7 @@ class Window(Frozen):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.end <= self.start:
-            raise ValueError("the window ends before it starts: swap --since and --until")
+            raise ValueError("the window ends before it starts: swap its start and end")
         return self
 
 

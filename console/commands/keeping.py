@@ -66,7 +66,7 @@ def take_in(source: Path) -> int:
 
 @click.command(
     cls=Command,
-    help='Print the completion script of a shell, for its start-up file:\n\n    eval "$(opsleuth completion bash)"',
+    help='Print what completes commands at the shell.\n\nFor its start-up file: eval "$(opsleuth completion bash)"',
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:

@@ -79,7 +79,7 @@ class CaseFolder:
         folder = Path(path)
         incident = read_incident(folder)
         files, notes = _find(folder)
-        return cls(folder, incident, files, notes)
+        return cls(folder, incident, files, [*incident.notes, *notes])
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -100,9 +100,10 @@ class CaseFolder:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was wrong with the data read so far."""
+        """What was wrong with the data read so far: first the files that lost the largest part of their rows."""
         troubles = [self._troubles[table.name] for table in TABLES if table.name in self._troubles]
-        return (*self._notes, *(text for trouble in troubles for text in trouble.sentences()))
+        worst = sorted(troubles, key=lambda trouble: -trouble.lost)
+        return (*(text for trouble in worst for text in trouble.sentences()), *self._notes)
 
     async def read(self, capabilities: Iterable[Capability], window: Span) -> Recording:
         return await asyncio.to_thread(self.recording, frozenset(capabilities), window)

@@ -276,7 +276,7 @@ def stream(
         try:
             record = parse(row, trouble)
         except KeyError as missing:
-            trouble.broke(line, f"no {missing.args[0]!r}")
+            trouble.broke(line, f"no {missing.args[0]!r} among {shortened(', '.join(row))}")
         except (TypeError, ValueError) as error:
             trouble.broke(line, str(error))
         else:

@@ -1,8 +1,8 @@
 """`incident.json`, the one file that every case has: question, alert, window, services."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ from opsleuth.analysis.records import AlertFacts, Span
 from opsleuth.state.base import Utc
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.investigation import Alert, Window
+from opsleuth.tools.nearest import nearest
 from opsleuth.tools.spec import ToolError
 
 FILE = "incident.json"
@@ -40,6 +41,8 @@ class Incident:
     application: str | None = None
     sampling: str | None = None
     step_seconds: float | None = None
+    notes: tuple[str, ...] = ()
+    """What in the file is most likely a slip."""
 
     @property
     def span(self) -> Span:
@@ -107,9 +110,18 @@ def read_incident(folder: Path) -> Incident:
     """The facts of the case in `folder`. Raises NotACase if there are none, or they cannot be read."""
     document = _load(folder)
     try:
-        return _facts(_Document.model_validate(document))
+        return replace(_facts(_Document.model_validate(document)), notes=tuple(_slips(document)))
     except ValidationError as error:
         raise NotACase(folder, f"{FILE}: {_first_problem(error)}") from None
+
+
+def _slips(document: Mapping[str, Any]) -> Iterator[str]:
+    """Keys that nobody reads and that are almost one that is read."""
+    for part, model in (("", _Document), ("alert", _Alert), ("window", _Window)):
+        row = document.get(part) if part else document
+        for key in sorted((row or {}).keys() - model.model_fields.keys()):
+            if near := nearest(key, model.model_fields.keys() - (row or {}).keys(), 1):
+                yield f"{FILE}: {f'{part}.' if part else ''}{key} is not read; is it meant to be {near[0]}?"
 
 
 def _load(folder: Path) -> Mapping[str, Any]:

@@ -49,6 +49,11 @@ class Trouble:
     left_out: int = 0
     note: str = ""
 
+    @property
+    def lost(self) -> float:
+        """The share of the rows that are broken."""
+        return self.broken / self.rows if self.rows else 0.0
+
     def broke(self, line: int, why: str) -> None:
         self.broken += 1
         if not self.first:
