@@ -52,7 +52,7 @@ class Asked:
 
 
 def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
-    """`run`: raises ConfigError with nothing to look at; a time without a zone is wrong usage."""
+    """`run`: raises ConfigError with nothing to look at; no folder and a time without a zone are wrong usage."""
     since, until = moment(asked.since, "--since"), moment(asked.until, "--until")
     if since and since >= (until or _CLOCK.now()):
         raise click.BadParameter(
@@ -60,6 +60,10 @@ def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
         )
     document = _alert(alert)
     if asked.case is not None:
+        if not asked.case.is_dir():
+            raise click.BadParameter(
+                f"{asked.case} is no folder: give the one that holds incident.json", param_hint="--case"
+            )
         run_id = _announce(options, asked.question or f"case {asked.case.name}")
         return _start(run_id, asked, options, _named(options), alert=document, since=since, until=until)
     found = _configured(options)

@@ -8,26 +8,38 @@ from opsleuth.models.advice import WORDS
 from opsleuth.models.planner import Observation
 from opsleuth.state.base import to_json
 from opsleuth.state.investigation import Investigation
+from opsleuth.state.outcome import Verdict
+
+Entry = dict[str, Any]
 
 MOST = 24
 LEAD = timedelta(hours=2)
 """How long before the window an entry may lie: a change two hours earlier can still be the cause."""
 
 
-def timeline(state: Investigation, observed: Sequence[Observation]) -> list[dict[str, Any]]:
-    """Entries `{time, text, evidence}`, oldest first, each once, at most `MOST`."""
-    entries = [*_alert(state)]
+def timeline(state: Investigation, observed: Sequence[Observation]) -> list[Entry]:
+    """Entries `{time, text, evidence}`, oldest first, each once, at most `MOST`.
+
+    Changes of the services concerned, all of them where no cause is known; and when the findings about those began.
+    """
+    own = [o for o in observed if not o.status.is_error and o.evidence == f"E{o.number}"]
     services = _concerned(state)
-    for o in observed:
-        if not o.status.is_error and o.evidence == f"E{o.number}":
-            entries += [entry | {"evidence": o.evidence} for entry in _moments(o.record, services)]
-    earliest = state.window.start - LEAD
-    ordered = sorted(
-        (e for e in entries if _when(e["time"]) >= earliest), key=lambda e: (_when(e["time"]), e["text"])
-    )
+    known = services or state.draft is None or state.draft.verdict is not Verdict.INCONCLUSIVE
+    told = [
+        *_alert(state),
+        *(e | {"evidence": o.evidence} for o in own for e in _changes(o.record, services if known else None)),
+    ]
+    began = [e | {"evidence": o.evidence} for o in own for e in _beginnings(o.record, services)]
+    unique = {(e["time"], e["text"]): e for e in reversed(told)}
     # What two detectors saw begin began once: when the first of them saw it.
-    unique = {e["text"]: e for e in reversed(ordered)}
-    return [e for e in ordered if unique[e["text"]] is e][:MOST]
+    first = {e["text"]: e for e in sorted(reversed(began), key=_order, reverse=True)}
+    earliest = state.window.start - LEAD
+    entries = [e for e in (*unique.values(), *first.values()) if _when(e["time"]) >= earliest]
+    return sorted(entries, key=_order)[:MOST]
+
+
+def _order(entry: Entry) -> tuple[datetime, str]:
+    return _when(entry["time"]), entry["text"]
 
 
 def _concerned(state: Investigation) -> frozenset[str]:
@@ -38,7 +50,7 @@ def _concerned(state: Investigation) -> frozenset[str]:
     return frozenset(causes.union(*(pair for pair in state.draft.propagation if causes & set(pair))))
 
 
-def _alert(state: Investigation) -> Iterable[dict[str, Any]]:
+def _alert(state: Investigation) -> Iterable[Entry]:
     if state.alert is None:
         return
     facts = to_json(state.alert)
@@ -48,12 +60,14 @@ def _alert(state: Investigation) -> Iterable[dict[str, Any]]:
         yield {"time": facts["fired_at"], "text": "alert sent", "evidence": None}
 
 
-def _moments(record: Mapping[str, Any], services: Collection[str]) -> Iterable[dict[str, Any]]:
-    """Changes of the services concerned, and when each of their findings began."""
+def _changes(record: Mapping[str, Any], services: Collection[str] | None) -> Iterable[Entry]:
     for change in _rows(record, "changes"):
-        if change.get("service") in services:
+        if services is None or change.get("service") in services:
             what = " ".join(str(change[key]) for key in ("kind", "version") if change.get(key))
             yield {"time": change["time"], "text": f"{what} of {change['service']}"}
+
+
+def _beginnings(record: Mapping[str, Any], services: Collection[str]) -> Iterable[Entry]:
     for finding in _rows(record, "findings"):
         if (
             finding.get("service") in services

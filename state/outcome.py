@@ -77,7 +77,7 @@ MEANING: dict[ExitCode, str] = {
     ExitCode.DENIED: "finished, but a needed call was denied by policy or operator",
     ExitCode.LIMIT: "turn, time, token or cost limit, or stagnation; partial report; resumable",
     ExitCode.UNREACHABLE: "model or data source unreachable or unusable; partial report; worth retrying",
-    ExitCode.CONFIG: "configuration, trust or credential problem",
+    ExitCode.CONFIG: "configuration, trust or credential problem, or a case that cannot be read",
     ExitCode.NOT_FOUND: "run, checkpoint, evidence or approval not found, or ambiguous",
     ExitCode.BUSY: "run is busy: lock held by another live process",
     ExitCode.UNREADABLE: "stored state cannot be read (schema or graph version), nothing changed",

@@ -1,4 +1,4 @@
-"""Every command in the words for people is executed, and the transcript in the README is what the command prints."""
+"""Every command in the words for people is executed on the files that they show, and a transcript is what is printed."""
 
 import os
 import re
@@ -13,6 +13,7 @@ TOP = Path(__file__).resolve().parent.parent
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 TRANSCRIPT = re.compile(r"<!-- transcript: opsleuth (.*?) -->\n```text\n(.*?)```", re.DOTALL)
+FILE = re.compile(r"<!-- file: (.*?) -->\n```\w+\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -55,6 +56,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     write_case(folder / "case")
     (folder / "script").write_text("where\nhistory\nquit\n")
+    for page in PAGES:
+        for name, text in FILE.findall(page.read_text()):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
     return folder
 
 

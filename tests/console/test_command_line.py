@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from stored_runs import DONE, REPOSITORY, STOPPED, Program
 
-from opsleuth.state.outcome import MEANING
+from opsleuth.cli import cli
+from opsleuth.state.outcome import MEANING, ExitCode
 
 FRAMEWORK = {"langgraph", "langchain_core", "langchain_openai", "httpx", "prompt_toolkit"}
 HEAVY = FRAMEWORK | {"pydantic", "asyncio"}
@@ -220,3 +221,34 @@ def test_the_database_lies_in_the_users_data_folder(bare: Program, tmp_path: Pat
     assert str(tmp_path / "data" / "opsleuth" / "opsleuth.db") in done.stderr
     done = bare("show", "-", OPSLEUTH_DB="", XDG_DATA_HOME="relative")
     assert str(tmp_path / ".local" / "share" / "opsleuth" / "opsleuth.db") in done.stderr
+
+
+def test_the_help_lists_every_command_once_uncut_and_groups_show_only_their_own(program: Program) -> None:
+    shown = program("--help").stdout
+    listed = re.findall(r"^  ([a-z-]+)  +\S", shown[: shown.index("\nOptions:")], re.MULTILINE)
+    assert sorted(listed) == sorted(cli.commands)
+    assert "..." not in shown.partition("\n")[2]
+    group = program("state", "--help").stdout
+    assert "--max-turns" not in group
+    assert group.rstrip().endswith("Options of all commands: opsleuth --help")
+
+
+def test_the_global_options_of_a_group_reach_its_commands(program: Program) -> None:
+    assert json.loads(program("config", "--json", "show").stdout)
+
+
+def test_where_nothing_is_configured_the_way_on_is_told(bare: Program, tmp_path: Path) -> None:
+    assert "opsleuth init" in bare("doctor").stderr
+    folder = tmp_path / ".opsleuth"
+    folder.mkdir()
+    (folder / "config.toml").write_text('environment = "default"\n')
+    asked = subprocess.run(
+        bare.command("run", "why?"),
+        env=bare.environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert asked.returncode == ExitCode.CONFIG
+    assert f"name one in {folder / 'config.toml'}" in asked.stderr

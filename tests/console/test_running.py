@@ -289,3 +289,9 @@ def test_a_failure_inside_a_run_names_the_log_file() -> None:
     assert running._last_line(failed, Path("/data/opsleuth.db")) == (
         "failed (internal_error): act: KeyError. The traceback is in /data/errors.log. Resume: opsleuth resume inv-1"
     )
+
+
+def test_a_case_that_is_no_folder_is_wrong_usage_and_announces_no_run(bare: Program, tmp_path: Path) -> None:
+    done = bare("run", "--case", str(tmp_path / "nowhere"))
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert "give the one that holds incident.json" in done.stderr

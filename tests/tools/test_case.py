@@ -134,11 +134,35 @@ def test_a_row_with_too_few_cells_and_a_table_without_its_columns(tmp_path: Path
         )
     )
     assert case.recording().topology == []
-    assert "line 5: 2 cells under 5 columns" in case.warnings[0]
+    assert "line 5: 2 cells under 5 columns" in case.warnings[1]
     assert (
         "topology.csv: 1 of 1 rows are broken and were left out (line 2: no 'caller' among 'from, to')"
         in case.warnings
     )
+
+
+def test_a_key_that_is_almost_one_that_is_read_is_pointed_out(tmp_path: Path) -> None:
+    slip = {"text": "slow", "service": "cart", "fired": "2024-05-01T14:05:00Z", "team": "shop"}
+    folder = case_folder(tmp_path, incident__json=json.dumps(INCIDENT | {"alert": slip, "owner": "shop"}))
+    assert CaseFolder.open(folder).warnings == (
+        "incident.json: alert.fired is not read; is it meant to be fired_at?",
+    )
+
+
+def test_what_lost_most_of_its_rows_is_told_first(tmp_path: Path) -> None:
+    folder = case_folder(
+        tmp_path,
+        metrics__csv=METRICS + "2024-05-01T14:02:00Z,cart\n",
+        topology__csv="from,to\na,b\n",
+        notes__txt="",
+    )
+    case = CaseFolder.open(folder)
+    case.recording()
+    assert [warning.partition(" ")[0] for warning in case.warnings] == [
+        "topology.csv:",
+        "metrics.csv:",
+        "notes.txt",
+    ]
 
 
 def test_times_without_a_zone_are_read_as_utc_and_said_so(tmp_path: Path) -> None:

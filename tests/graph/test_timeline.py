@@ -1,0 +1,113 @@
+"""What a report says besides the conclusion: what happened when, and what the users had of it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from opsleuth.models.planner import Observation
+from opsleuth.nodes.impact import impact
+from opsleuth.nodes.timeline import timeline
+from opsleuth.state.calls import ResultStatus
+from opsleuth.state.conclusion import Cause, Conclusion
+from opsleuth.state.investigation import Alert, Investigation, Window
+from opsleuth.state.outcome import Verdict
+
+WEB_SLOW = "web took 2 s a request, usually 0.1 s, over 90 requests; 100 % of all that begins anywhere."
+DB_SLOW = "db took 1 s a request, usually 0.1 s, over 90 requests; 0 % of all that begins anywhere."
+
+
+def state(verdict: Verdict, *causes: str, alerting: str = "web") -> Investigation:
+    return Investigation(
+        question="why?",
+        alert=Alert(text="web is slow", service=alerting),
+        window=Window(start=datetime(2024, 5, 1, 14, tzinfo=UTC), end=datetime(2024, 5, 1, 15, tzinfo=UTC)),
+        draft=Conclusion(
+            verdict=verdict,
+            answer="so",
+            causes=tuple(Cause(service=name, kind="locks", claims=()) for name in causes),
+        ),
+    )
+
+
+def seen(number: int, **record: Any) -> Observation:
+    return Observation(
+        number=number,
+        call_id=f"inv/t1c{number}",
+        turn=1,
+        tool="any",
+        arguments={},
+        purpose="",
+        status=ResultStatus.OK,
+        evidence=f"E{number}",
+        headline="",
+        record=record,
+    )
+
+
+def at(minute: int) -> str:
+    return f"2024-05-01T14:{minute:02}:00Z"
+
+
+def began(service: str, minute: int, **more: Any) -> dict[str, Any]:
+    return {"service": service, "kind": "locks", "onset": at(minute), "direction": "cause", **more}
+
+
+def changed(service: str, minute: int, kind: str = "deploy") -> dict[str, Any]:
+    return {"service": service, "kind": kind, "time": at(minute)}
+
+
+def told(*arguments: Any) -> list[tuple[str, str]]:
+    return [(row["time"][14:16], row["text"]) for row in timeline(*arguments)]
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"signal": "metrics", "metric": "wait"}, "db: wait leaves its usual range"),
+        ({"signal": "logs"}, "db: first log line of lock contention"),
+        ({"signal": "events"}, "db: lock contention begins"),
+    ],
+)
+def test_what_began_is_said_in_the_words_of_its_signal(more: dict[str, Any], text: str) -> None:
+    assert told(state(Verdict.CAUSE_FOUND, "db"), [seen(1, findings=[began("db", 5, **more)])]) == [
+        ("05", text)
+    ]
+
+
+def test_what_two_detectors_saw_begin_began_once() -> None:
+    findings = [began("db", 7), began("db", 5), began("web", 1)]
+    assert told(state(Verdict.CAUSE_FOUND, "db"), [seen(1, findings=findings)]) == [
+        ("05", "db: lock contention begins")
+    ]
+
+
+def test_what_was_seen_to_begin_twice_cites_the_first_sight() -> None:
+    found = timeline(state(Verdict.CAUSE_FOUND, "db"), [seen(n, findings=[began("db", 5)]) for n in (1, 2)])
+    assert [row["evidence"] for row in found] == ["E1"]
+
+
+def test_two_changes_are_two_and_one_that_was_read_twice_is_one() -> None:
+    rows = [changed("db", 3, "config"), changed("db", 4, "config"), changed("cart", 4)]
+    found = told(state(Verdict.CAUSE_FOUND, "db"), [seen(1, changes=rows), seen(2, changes=rows)])
+    assert found == [("03", "config of db"), ("04", "config of db")]
+
+
+def test_where_no_cause_is_known_every_change_is_told() -> None:
+    assert told(state(Verdict.INCONCLUSIVE), [seen(1, changes=[changed("cart", 4)])]) == [
+        ("04", "deploy of cart")
+    ]
+
+
+@pytest.mark.parametrize(("alerting", "text", "evidence"), [("web", WEB_SLOW, "E2"), ("cart", DB_SLOW, "E1")])
+def test_the_impact_is_that_of_the_alerting_service_failing_that_of_the_one_hurt_most(
+    alerting: str, text: str, evidence: str
+) -> None:
+    harms = [
+        seen(1, findings=[{"detector": "harm.waiting", "service": "db", "text": DB_SLOW}]),
+        seen(2, findings=[{"detector": "harm.waiting", "service": "web", "text": WEB_SLOW}]),
+        seen(3, findings=[{"detector": "harm.waiting", "service": "web", "text": WEB_SLOW}]),
+    ]
+    found = impact(state(Verdict.INCONCLUSIVE, alerting=alerting), harms)
+    assert found == {"text": text.partition(";")[0], "evidence": [evidence]}
+    assert impact(state(Verdict.INCONCLUSIVE), [seen(1, findings=[began("web", 5)])]) is None
