@@ -32,7 +32,9 @@ def timeline(state: Investigation, observed: Sequence[Observation]) -> list[Entr
     began = [e | {"evidence": o.evidence} for o in own for e in _beginnings(o.record, services)]
     unique = {(e["time"], e["text"]): e for e in reversed(told)}
     # What two detectors saw begin began once: when the first of them saw it.
-    first = {e["text"]: e for e in reversed(sorted(began, key=_order))}
+    first: dict[str, Entry] = {}
+    for entry in sorted(began, key=_order):
+        first.setdefault(entry["text"], entry)
     earliest = state.window.start - LEAD
     entries = [e for e in (*unique.values(), *first.values()) if _when(e["time"]) >= earliest]
     return sorted(entries, key=_order)[:MOST]

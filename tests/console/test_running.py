@@ -102,7 +102,7 @@ def test_without_a_run_resume_asks_or_says_how_to_name_one(program: Program) -> 
 def test_quiet_and_plain(bare: Program) -> None:
     quiet = bare("demo", "-q")
     assert (quiet.returncode, quiet.stderr) == (0, "")
-    assert quiet.stdout.startswith("CONCLUSION")
+    assert quiet.stdout.startswith("QUESTION")
     plain = bare("--plain", "demo")
     assert "\nturn 1, act, tool topology, " in plain.stdout
     assert "\nconclusion: " in plain.stdout
@@ -184,11 +184,11 @@ def test_an_alert_that_cannot_be_read(bare: Program, case: str, tmp_path: Path, 
     assert json.loads(bare("list", "--json").stdout)["runs"] == []
 
 
-@pytest.mark.parametrize("folder", ["none", "empty"])
-def test_a_folder_that_is_no_case(bare: Program, tmp_path: Path, folder: str) -> None:
+@pytest.mark.parametrize(("folder", "code"), [("none", ExitCode.USAGE), ("empty", ExitCode.CONFIG)])
+def test_a_folder_that_is_no_case(bare: Program, tmp_path: Path, folder: str, code: ExitCode) -> None:
     (tmp_path / "empty").mkdir()
     done = bare("run", "why?", "--case", str(tmp_path / folder))
-    assert done.returncode == 8
+    assert done.returncode == code
     assert str(tmp_path / folder) in done.stderr
     assert json.loads(bare("list", "--json").stdout)["runs"] == []
 
