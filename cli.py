@@ -33,7 +33,7 @@ ROOMS = {
     "Step through it, change it": branching,
     "Decide and steer": deciding,
     "Keep and configure": keeping,
-    "Databases": databases,
+    "Database": databases,
     "Serve": service,
     "Measure": measuring,
     "About opsleuth": telling,
