@@ -25,7 +25,8 @@ SECONDS = 10.0
 """So long may a receiver take to answer."""
 CLAIM = timedelta(seconds=60)
 """Who has begun to send keeps others from it for so long; then it is taken for dead."""
-LONGEST_WAIT = 3_600.0
+FIRST_WAIT, LONGEST_WAIT = 5.0, 3_600.0
+"""Seconds until a message that could not be told is tried again; twice as long each time."""
 
 
 def kind_of(outcome: Outcome) -> Kind | None:
@@ -72,7 +73,7 @@ async def deliver(
             problem = await _send(notice, webhooks, secrets, clock, client)
             sent += not problem
             if problem:
-                wait = min(5.0 * 2 ** min(notice.tries, 12), LONGEST_WAIT)
+                wait = min(FIRST_WAIT * 2 ** min(notice.tries, 12), LONGEST_WAIT)
                 store.notices.later(notice, clock.now() + timedelta(seconds=wait), problem)
             else:
                 store.notices.delivered(notice)

@@ -1,0 +1,166 @@
+"""What others are told: signed, of every question and every end, once each, however often the receiver fails first."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loop_rig import concludes
+from service_rig import Api, serving
+from worker_rig import Place, worker
+
+from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.store import Store
+from opsleuth.models.choose import Deciders
+from opsleuth.models.scripted import ScriptedPlanner
+from opsleuth.service.gate import gated
+from opsleuth.service.queue import make_queue
+from opsleuth.service.settings import ModelRates
+from opsleuth.service.signatures import is_signed
+from opsleuth.state.clock import FakeClock, SystemClock
+from opsleuth.state.decision import Decision
+
+SECONDS = 240.0
+SECRET = "chat-secret"  # noqa: S105 - of this test
+RESTART = {"reason": "act", "calls": [{"tool": "restart", "arguments": {"thing": "a"}}]}
+LOOK = {"reason": "look", "calls": [{"tool": "look", "arguments": {"thing": "a"}}]}
+
+
+class Receiver:
+    """A place that is told: keeps what it accepts, and refuses the first `failing` messages."""
+
+    def __init__(self, failing: int = 0) -> None:
+        self.failing, self.refused, self.heard = failing, 0, list[dict[str, Any]]()
+        self.unsigned = 0
+
+    def hear(self, headers: dict[str, str], body: bytes) -> int:
+        if self.refused < self.failing:
+            self.refused += 1
+            return 503
+        self.unsigned += not is_signed("opsleuth", SECRET, headers, body, SystemClock().now().timestamp())
+        self.heard.append(json.loads(body))
+        assert headers["x-opsleuth-notice"] == self.heard[-1]["id"]
+        return 204
+
+
+@contextmanager
+def receiving(receiver: Receiver) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(receiver.hear({k.lower(): v for k, v in self.headers.items()}, body))
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is written to the screen."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def told(receiver: Receiver, *kinds: str) -> None:
+    async with asyncio.timeout(SECONDS):
+        while sorted(message["kind"] for message in receiver.heard) != sorted(kinds):  # noqa: ASYNC110 - another's thread
+            await asyncio.sleep(0.05)
+
+
+async def approve(api: Api, run: str) -> None:
+    (asked,) = api.store.approvals.list(run, "pending")
+    path = f"/api/tasks/{run}/approvals/{asked.id}/approve"
+    await api("POST", path, api.token("approve"), json={"digest": asked.digest})
+
+
+async def test_questions_and_ends_are_told_signed_and_once(server: Server, tmp_path: Path) -> None:
+    make_queue(server)
+    receiver, world = Receiver(), Place(tmp_path)
+    world.write(RESTART, concludes("Done.", "E1"))
+    with receiving(receiver) as url:
+        table = {"webhooks": {"chat": {"url": url, "secret": {"env": "X"}, "teams": ["shop"]}}}
+        async with serving(server, enqueue=lambda store, taken: store.jobs.put(taken)) as api:
+            run = await api.start()
+            theirs = await api("POST", "/api/tasks", api.token("run", team="bank"), json={"question": "why"})
+            one = replace(worker(tmp_path, server, 2, table), secrets={"chat": SECRET})
+            task = asyncio.create_task(one.run())
+            await told(receiver, "approval_needed")
+            await approve(api, run)
+            await told(receiver, "approval_needed", "concluded")
+            limited = await api.start("short", limits={"turns": 1})
+            await told(receiver, "approval_needed", "concluded", "approval_needed")
+            await api("POST", f"/api/tasks/{limited}/cancel", api.token("run"), json={})
+            await told(receiver, "approval_needed", "concluded", "approval_needed", "canceled")
+            one.leaving.set()
+            await task
+    assert receiver.unsigned == 0
+    assert {message["task_id"] for message in receiver.heard} == {run, limited}
+    assert theirs.json()["task_id"] not in str(receiver.heard)
+    first, concluded = receiver.heard[0], receiver.heard[1]
+    assert first["approvals"][0]["tool"] == "restart"
+    assert len(first["approvals"][0]["digest"]) == 64
+    assert concluded["report"]["answer"] == "Done."
+    assert receiver.heard[-1]["report"]["stop_reason"] == "canceled"
+
+
+async def test_a_limit_comes_with_the_partial_report_and_a_failing_receiver_is_asked_again(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opsleuth.service.notices.FIRST_WAIT", 0.1)
+    make_queue(server)
+    receiver, world = Receiver(failing=2), Place(tmp_path)
+    world.write(LOOK)
+    with receiving(receiver) as url:
+        table = {"webhooks": {"chat": {"url": url, "secret": {"env": "X"}}}}
+        async with serving(server, enqueue=lambda store, taken: store.jobs.put(taken)) as api:
+            await api.start(limits={"turns": 1})
+            one = replace(worker(tmp_path, server, 1, table), secrets={"chat": SECRET})
+            task = asyncio.create_task(one.run())
+            await told(receiver, "limit")
+            one.leaving.set()
+            await task
+            assert api.store.notices.waiting() == 0
+    assert receiver.refused == 2
+    assert receiver.heard[0]["report"]["stop_reason"] == "turn_limit"
+
+
+async def test_all_planners_together_keep_to_one_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    waits: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("opsleuth.service.gate.asyncio.sleep", wait)
+    with (
+        Store.open(tmp_path / "store.db", clock, Redactor()) as one,
+        Store.open(tmp_path / "store.db", clock, Redactor()) as other,
+    ):
+        rates = ModelRates(requests_per_minute=60)
+        decision = Decision.model_validate(concludes("Nothing."))
+        planners = [
+            gated(Deciders(ScriptedPlanner([decision])), store, rates).planner for store in (one, other)
+        ]
+
+        class View:
+            class state:  # noqa: N801 - stands for the state of a view
+                class budget:  # noqa: N801
+                    class used:  # noqa: N801
+                        turns = 1
+
+        for planner in planners * 3:
+            await planner.decide(View)  # type: ignore[arg-type]
+    assert waits == pytest.approx([0, 0, 0, 1, 2, 3], abs=0.01)
