@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -185,8 +185,17 @@ def busy(before: tuple[int, int], after: tuple[int, int]) -> float:
     return 1 - (after[0] - before[0]) / total if total else 0.0
 
 
+def cpu(processes: Sequence[int]) -> float:
+    """Processor seconds that these processes have used."""
+    ticks = 0
+    for pid in processes:
+        fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def figures(url: str) -> tuple[int, int]:
-    """Commits and bytes of the database so far."""
+    """Transactions, those that only read included, and bytes of the database so far."""
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute(_DATABASE).fetchone()
     return (row[0], row[1]) if row else (0, 0)
@@ -214,7 +223,7 @@ async def measure(given: argparse.Namespace, client: httpx.AsyncClient, store: S
         await all_over(store, [run])
         alone.append(time.perf_counter() - began)
     single = statistics.median(alone)
-    before, watch = figures(given.url), Watch(given.url)
+    before, used, watch = figures(given.url), cpu(given.pids), Watch(given.url)
     watch.start()
     began, runs, took = time.perf_counter(), [], []
     for number in range(given.runs):
@@ -225,7 +234,10 @@ async def measure(given: argparse.Namespace, client: httpx.AsyncClient, store: S
     await all_over(store, runs)
     seconds = time.perf_counter() - began
     watch.stop()
-    return result(given, single, seconds, took, before, watch, store, runs)
+    used = cpu(given.pids) - used
+    return {"worker CPU seconds a run": round(used / given.runs, 3)} | result(
+        given, single, seconds, took, before, watch, store, runs
+    )
 
 
 def result(
@@ -244,7 +256,7 @@ def result(
         "of what the slots could do": round(given.runs / seconds / possible, 3),
         "busiest core, median and most": [round(statistics.median(watch.busiest), 3), round(max(watch.busiest), 3)],
         "POST milliseconds, median and 95 %": [round(1000 * q, 1) for q in (statistics.median(took), sorted(took)[int(0.95 * len(took))])],
-        "commits a run": round((after[0] - before[0]) / given.runs, 1),
+        "transactions a run": round((after[0] - before[0]) / given.runs, 1),
         "kilobytes a run": round((after[1] - before[1]) / given.runs / 1000, 1),
         "most connections": watch.connections,
         "concluded": sum(store.runs.find(run).stop_reason == "concluded" for run in runs),
@@ -284,6 +296,7 @@ def main() -> None:
         ]
         api = FORKING.Process(target=answer, args=(given.url, folder, to_json(settings), given.port))
         with Store.open(server, SystemClock(), Redactor()) as store, processes(api, *workers):
+            given.pids = [worker.pid for worker in workers]
             token = store.tokens.create("benchmark", "bench", ["run"])[1]
             json.dump(asyncio.run(run(given, token, given.port, store)), sys.stdout, indent=1)
             sys.stdout.write("\n")
