@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from stored_elsewhere import rows, seconds
 
 from opsleuth.analysis.records import Span
 from opsleuth.state.calls import ResultStatus
+from opsleuth.state.clock import FakeClock
 from opsleuth.tools.sources import opensearch as module
 from opsleuth.tools.sources.case import CaseFolder
 from opsleuth.tools.sources.opensearch import value_of
@@ -116,6 +118,22 @@ async def test_shards_that_failed_take_the_word_of_absence_away() -> None:
     assert present.status is ResultStatus.OK
     assert "2 of 5 shards failed" in present.record["not_read"]["s (logs)"]
     assert absent.status is ResultStatus.NOT_RECORDED
+
+
+async def test_a_store_that_is_slow_and_large_gives_what_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAGE", 2)
+    clock = FakeClock(datetime.now(UTC))
+    hit = {"_source": {"@timestamp": "2026-03-03T14:00:00Z", "message": "up", "service": "cart"}, "sort": [1]}
+
+    def answering(asked: Asked) -> Reply:
+        clock.advance(1.0)
+        return Reply({"_scroll_id": "s", "_shards": {"total": 1, "failed": 0}, "hits": {"hits": [hit, hit]}})
+
+    with contract_server(answering) as server:
+        source = one(clock, kind="opensearch", url=server.url)
+        lines = (await source.read(["logs"], SPAN)).logs or ()
+    assert len(lines) == 2 * 7  # a page each second, the last begun in the sixth
+    assert "more log lines than the 14 that were read" in " ".join(source.warnings)
 
 
 NAMES = st.text(st.sampled_from("ab"), min_size=1, max_size=2)

@@ -13,6 +13,9 @@ from opsleuth.tools.sources.http_source import HttpSource, Settings
 from opsleuth.tools.sources.live import Fetched
 from opsleuth.tools.spec import Unavailable
 
+# Of the seconds that a source has for an answer: what was read by then is used, rather than nothing.
+READ_SECONDS = 6.0
+
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
@@ -39,18 +42,22 @@ class PagedLogs(HttpSource[Settings]):
 
     async def ask(self, session: Session, capability: Capability, window: Span) -> Fetched:
         del capability
+        began = self.clock.monotonic()
         earlier = Span(window.start - self.before, window.start)
-        lines, missed, whole = await self._some(session, earlier, self.most // 2)
-        more, also_missed, all_of_it = await self._some(session, window, self.most)
-        cut = f"more than {self.most:,} log lines: detectors see the first; log search scans all"
+        inside, missed, whole = await self._some(session, window, self.most, began + 2 / 3 * READ_SECONDS)
+        before, also_missed, all_of_it = await self._some(
+            session, earlier, self.most // 2, began + READ_SECONDS
+        )
+        read = len(inside) + len(before)
+        cut = f"more log lines than the {read:,} that were read: detectors see the first; log search scans all"
         notes = () if whole and all_of_it else (cut,)
         missed = tuple(dict.fromkeys((*missed, *also_missed)))
-        return Fetched({"logs": [*lines, *more]}, notes=notes, missed=missed)
+        return Fetched({"logs": [*before, *inside]}, notes=notes, missed=missed)
 
     async def _some(
-        self, session: Session, span: Span, most: int
+        self, session: Session, span: Span, most: int, until: float
     ) -> tuple[Sequence[LogLine], tuple[str, ...], bool]:
-        """The first lines, what was missed among them, and whether they are all."""
+        """The first lines, what was missed among them, and whether they are all. No page is begun after `until`."""
         lines: list[LogLine] = []
         missed: tuple[str, ...] = ()
         place: Any = None
@@ -59,7 +66,7 @@ class PagedLogs(HttpSource[Settings]):
             lines += page.lines
             missed += page.missed
             place = page.after
-            if place is None or len(lines) > most:
+            if place is None or len(lines) > most or self.clock.monotonic() > until:
                 return lines[:most], missed, place is None and len(lines) <= most
 
     def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
