@@ -120,7 +120,9 @@ async def test_shards_that_failed_take_the_word_of_absence_away() -> None:
     assert absent.status is ResultStatus.NOT_RECORDED
 
 
-async def test_a_store_that_is_slow_and_large_gives_what_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_is_slow_and_large_gives_what_there_is_time_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "PAGE", 2)
     clock = FakeClock(datetime.now(UTC))
     hit = {"_source": {"@timestamp": "2026-03-03T14:00:00Z", "message": "up", "service": "cart"}, "sort": [1]}

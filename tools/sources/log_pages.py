@@ -49,7 +49,9 @@ class PagedLogs(HttpSource[Settings]):
             session, earlier, self.most // 2, began + READ_SECONDS
         )
         read = len(inside) + len(before)
-        cut = f"more log lines than the {read:,} that were read: detectors see the first; log search scans all"
+        cut = (
+            f"more log lines than the {read:,} that were read: detectors see the first; log search scans all"
+        )
         notes = () if whole and all_of_it else (cut,)
         missed = tuple(dict.fromkeys((*missed, *also_missed)))
         return Fetched({"logs": [*before, *inside]}, notes=notes, missed=missed)
