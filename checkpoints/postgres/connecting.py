@@ -17,6 +17,16 @@ CONNECT_SECONDS = 10
 IDLE_SECONDS = 20
 """So long may a transaction stand still: that of a stopped process must not keep others out for longer."""
 
+_NETWORK: dict[str, Any] = {
+    "application_name": "opsleuth",
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""A server that went away without a word is noticed in less than a lease lasts. What a connection string says counts."""
+
 _SETTINGS = {
     "search_path": SCHEMA,
     "lock_timeout": f"{BUSY_TIMEOUT}s",
@@ -41,9 +51,8 @@ def connected(place: Server, url: str, *, read_only: bool) -> psycopg.Connection
             autocommit=True,
             cursor_factory=psycopg.ClientCursor,
             row_factory=by_name,
+            **_NETWORK | {name: given[name] for name in _NETWORK if given.get(name)},
             options=options,
-            connect_timeout=given.get("connect_timeout") or CONNECT_SECONDS,
-            application_name=given.get("application_name") or "opsleuth",
         )
         adapt(connection)
         connection.execute(_SAFE_COMMITS)

@@ -38,6 +38,10 @@ WHERE id = :run AND fence = :fence
 """
 
 
+_HELD: set[tuple[str, str, int]] = set()
+"""Place, run and fence of what this process holds: a run that it could not leave in the database is not among them."""
+
+
 class _Holder(NamedTuple):
     status: Status
     pid: int | None
@@ -61,6 +65,7 @@ class Lease:
             values = process._asdict() | {"now": self._now, "fence": self._fence - 1}
             self._db.change(_TAKE, self._values(**values))
         self._db.fences[self.run] = self._fence
+        _HELD.add(self._mine)
         self._renewing = threading.Thread(target=self._renew, name=f"lease of {self.run}", daemon=True)
         self._renewing.start()
         return self
@@ -72,6 +77,8 @@ class Lease:
         if self._renewing is not None:
             self._renewing.join()
         self._db.fences.pop(self.run, None)
+        self._db.lost = None
+        _HELD.discard(self._mine)
         # Whoever cannot say that he leaves is succeeded when the lease has run out.
         with contextlib.suppress(StoreError):
             self._db.change(_LEAVE, self._values(fence=self._fence))
@@ -82,9 +89,15 @@ class Lease:
         if row is None:
             raise NotFound(f"no run {self.run!r}")
         holder = _Holder(Status.RUNNING, row["pid"], row["host"], row["process_start"])
-        if row["live"] and is_alive(holder):
+        self._fence = int(row["fence"])
+        left = holder[1:] == this_process() and self._mine not in _HELD
+        if row["live"] and is_alive(holder) and not left:
             raise Busy(self.run, row["pid"], row["host"], row["locked"])
-        return int(row["fence"])
+        return self._fence
+
+    @property
+    def _mine(self) -> tuple[str, str, int]:
+        return str(self._db.place), self.run, self._fence
 
     def _renew(self) -> None:
         """In a thread of its own: the holder may wait for a person, or compute."""

@@ -1,0 +1,150 @@
+"""The loop on a real PostgreSQL: processes killed, stopped and taken over, the server restarted in mid-run."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import servers
+from loop_rig import Loop, World, concludes, looks
+from places import postgres, server
+
+from opsleuth.checkpoints.errors import Lost, StoreFailed
+from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.postgres import lease
+from opsleuth.state.outcome import ExitCode
+
+__all__ = ["postgres", "server"]
+
+RUN = "inv-20240501-test"
+GUARD = 120
+"""Seconds after which a hang is a failure."""
+FORK = multiprocessing.get_context("fork")
+SCRIPT = [
+    looks("a", "b"),
+    looks({"thing": "x"}, tool="change"),
+    looks("c"),
+    concludes("a, b and c were looked at.", "E1", "E2", "E4"),
+]
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """The exit code of a forked process that did `work`: minus the signal's number if it was killed."""
+    process = FORK.Process(target=work)
+    process.start()
+    process.join(GUARD)
+    assert process.exitcode is not None, "the child hangs"
+    return process.exitcode
+
+
+def kill_at_message(number: int) -> None:
+    """From now on in this process, die just before the n-th message to the server that may change something."""
+    execute, sent = psycopg.Cursor.execute, 0
+
+    def counted(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
+        nonlocal sent
+        if "begin_writing" in str(query) or str(query) == "COMMIT":
+            sent += 1
+            if sent == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return execute(self, query, *arguments, **named)
+
+    psycopg.Cursor.execute = counted  # type: ignore[method-assign]
+
+
+def _go_on(folder: Path, place: Server) -> int:
+    loop = Loop(folder, place=place)
+    known = loop.store.runs.get(RUN) is not None
+    return int((loop.resume() if known else loop.start()).exit_code)
+
+
+def test_killed_at_every_message_of_the_effect(tmp_path: Path, postgres: servers.Postgres) -> None:
+    """The effect is made once, or the run says that it does not know."""
+    codes: dict[int, int] = {}
+    # Not every message, so that the whole course is walked through in reasonable time.
+    for number in range(1, 400, 5):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        World(folder).write(*SCRIPT)
+        place = Server(postgres.database(), folder)
+        Loop(folder, place=place).store.close()
+
+        def start(folder: Path = folder, place: Server = place, number: int = number) -> None:
+            kill_at_message(number)
+            sys.exit(int(Loop(folder, place=place).start().exit_code))
+
+        if in_child(start) != -signal.SIGKILL:
+            break
+        codes[number] = in_child(lambda folder=folder, place=place: sys.exit(_go_on(folder, place)))  # type: ignore[misc]
+        made = World(folder).lines("done")
+        assert made in (["x"], []), f"the effect happened twice, killed at message {number}"
+        assert made == ["x"] or codes[number] != ExitCode.OK, f"lost silently, killed at message {number}"
+    assert len(codes) > 5
+    assert set(codes.values()) <= {ExitCode.OK, ExitCode.EFFECT_UNKNOWN}
+
+
+def test_a_stopped_run_that_was_taken_over_ends_in_words_and_does_nothing_twice(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "SECONDS", 0.6)
+    World(tmp_path).write(*SCRIPT)
+
+    def stopped() -> None:
+        loop = Loop(tmp_path, place=server)
+
+        def stop(event: Mapping[str, Any]) -> None:
+            if event["type"] == "effect.started":
+                os.kill(os.getpid(), signal.SIGSTOP)
+
+        loop.listen(stop)
+        try:
+            loop.start()
+        except Lost as lost:
+            sys.exit(int(lost.exit_code) if "was taken over" in str(lost) else 99)
+
+    process = FORK.Process(target=stopped)
+    process.start()
+    assert process.pid is not None
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def expired() -> bool:
+        with psycopg.connect(server.url) as connection:
+            row = connection.execute("SELECT leased < clock_timestamp() FROM opsleuth.runs").fetchone()
+        return bool(row and row[0])
+
+    servers.until(expired)
+    with_another = in_child(lambda: sys.exit(_go_on(tmp_path, server)))
+    os.kill(process.pid, signal.SIGCONT)
+    process.join(GUARD)
+    assert process.exitcode == ExitCode.BUSY
+    assert with_another == ExitCode.EFFECT_UNKNOWN
+    assert World(tmp_path).lines("done") == []  # it never sent what it was about to send
+    loop = Loop(tmp_path, place=server)
+    assert loop.store.events.verify(RUN).broken_at is None
+    loop.store.close()
+
+
+def test_a_server_that_restarts_in_mid_run_stops_it_and_it_goes_on(tmp_path: Path) -> None:
+    World(tmp_path).write(*SCRIPT)
+    with servers.postgres() as own:
+        loop = Loop(tmp_path, place=Server(own.database(), tmp_path))
+
+        def restart(event: Mapping[str, Any]) -> None:
+            if event["type"] == "tool.completed" and event["data"].get("tool") == "change":
+                own.stop()
+
+        loop.listen(restart)
+        with pytest.raises(StoreFailed, match="what was stored is safe"):
+            loop.start()
+        own.start()
+        loop.listen(loop.events.append)
+        assert loop.resume().exit_code is ExitCode.OK
+        assert loop.store.events.verify(RUN).broken_at is None
+        loop.store.close()
+    assert World(tmp_path).lines("done") == ["x"]
+    assert World(tmp_path).lines("looked") == ["a", "b", "c"]
