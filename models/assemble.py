@@ -24,13 +24,18 @@ def with_model(
     if settings.fallback == "offline":
         planner = Degrading(planner, OfflinePlanner())
     own = settings.for_reviewer()
-    return planner, ModelReviewer(_endpoint(own, learn, tape), Ladder(own, memory)) if own else None
+    if own is None:
+        return planner, None
+    same = own.base_url == settings.base_url
+    return planner, ModelReviewer(_endpoint(own, learn, tape, first=same), Ladder(own, memory))
 
 
-def _endpoint(settings: ModelSettings, learn: Callable[[str], None], tape: Tape | None) -> Endpoint:
+def _endpoint(
+    settings: ModelSettings, learn: Callable[[str], None], tape: Tape | None, *, first: bool = True
+) -> Endpoint:
     if tape is not None and tape.replays:
         return Endpoint(settings, None, transport=Replaying(tape), sleep=_at_once)
-    key = read_key(settings)
+    key = read_key(settings, first=first)
     if key:
         learn(key)
     return Endpoint(settings, key, tap=Tap(tape))

@@ -12,11 +12,13 @@ from opsleuth.state.errors import ConfigError
 COMMAND_SECONDS = 30
 
 
-def read_key(settings: ModelSettings, environment: Mapping[str, str] | None = None) -> str | None:
+def read_key(
+    settings: ModelSettings, environment: Mapping[str, str] | None = None, *, first: bool = True
+) -> str | None:
     """The key, or None for an endpoint that needs none. Raises ConfigError where the named place holds none.
 
     Without a named place: OPSLEUTH_API_KEY, and OPENAI_API_KEY for OpenAI itself, so that no other endpoint
-    is ever sent that one by accident.
+    is ever sent that one by accident. OPSLEUTH_API_KEY is for the planner's address: `first` is false at another.
     """
     environment = os.environ if environment is None else environment
     if settings.key_command:
@@ -25,7 +27,7 @@ def read_key(settings: ModelSettings, environment: Mapping[str, str] | None = No
         return _of_file(Path(settings.key_file))
     if settings.key_env:
         return _named(settings.key_env, environment)
-    own = environment.get("OPSLEUTH_API_KEY")
+    own = environment.get("OPSLEUTH_API_KEY") if first else None
     if not own and settings.base_url == OPENAI:
         own = environment.get("OPENAI_API_KEY")
         if not own:

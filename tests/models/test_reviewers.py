@@ -36,6 +36,22 @@ def test_a_reviewer_at_another_endpoint_sees_the_draft_and_nothing_of_how_it_was
     assert "planners-key" not in str(second.headers)
 
 
+def test_the_key_of_the_planners_address_goes_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPSLEUTH_API_KEY", "planners-key-12345")
+    with serving(looks("a"), DRAFT, ACCEPTED) as planner, serving(ACCEPTED) as second:
+        for number, address in enumerate((planner.base_url, second.base_url)):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            elsewhere = {"model": "small", "base_url": address}
+            loop = ModelLoop(folder, planner.base_url, reviewer=elsewhere)
+            loop.start()
+    assert "planners-key-12345" in str(planner.headers[2])
+    assert "planners-key-12345" not in str(second.headers)
+    assert len(planner.headers) >= 3
+
+
 def test_the_reviewer_hears_what_the_program_found(tmp_path: Path) -> None:
     wrong = concludes("a failed 4711 times.", "E1")
     with serving(looks("a"), wrong, ACCEPTED, DRAFT, ACCEPTED) as server:
