@@ -111,10 +111,10 @@ def informed(request: Mapping[str, Any], expected: Expected) -> Mapping[str, Any
 
 
 def findings(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """All findings of an answer, those of suspects too."""
-    yield from record.get("findings", ())
-    for suspect in record.get("suspects", ()):
-        yield from suspect.get("findings", ())
+    """All findings of an answer, those of suspects too; a list that was cut ends in words."""
+    for holder in (record, *record.get("suspects", ())):
+        if isinstance(holder, Mapping):
+            yield from (f for f in holder.get("findings", ()) if isinstance(f, Mapping))
 
 
 def better(

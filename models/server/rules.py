@@ -107,7 +107,9 @@ def hasty(request: Request) -> Entry:
             if tool in _offered(request)
         ]
         return {"decision": {"reason": "One look at everything.", "calls": calls}}
-    loud = ((e, f) for e, record in answers.items() for f in record.get("findings", ()) if "text" in f)
+    loud = (
+        (e, f) for e, record in answers.items() for f in record.get("findings", ()) if isinstance(f, Mapping)
+    )
     first = next(loud, None)
     return {"decision": _blames(*first) if first else _nothing_found()}
 
