@@ -82,19 +82,19 @@ class PrometheusSource(HttpSource[Prometheus]):
 
     async def _metrics(self, session: Session, window: Span) -> Fetched:
         span = Range.over(window, self.settings.before, self.settings.step)
-        questions, notes = await self._questions(session, span)
+        questions, missed = await self._questions(session, span)
         answers = await together(self._ask(session, question, span) for question in questions)
         failed = [answer for answer in answers if isinstance(answer, ToolError)]
         if failed and len(failed) == len(answers):
             raise failed[0]
-        notes += list(dict.fromkeys(str(error) for error in failed))[:5]
+        missed += list(dict.fromkeys(str(error) for error in failed))[:5]
         series = list(chain.from_iterable(a for a in answers if not isinstance(a, ToolError)))
         if len(series) > self.settings.max_series:
-            notes.append(
+            missed.append(
                 f"{len(series):,} series: the first {self.settings.max_series:,} were taken; narrow `match`"
             )
         kept = series[: self.settings.max_series]
-        return Fetched({"metrics": kept}, notes=tuple(notes))
+        return Fetched({"metrics": kept}, missed=tuple(missed))
 
     async def _questions(self, session: Session, span: Range) -> tuple[Sequence[Asked], list[str]]:
         if self.settings.queries:
