@@ -141,7 +141,13 @@ def prometheus(folder: Path, openmetrics: str, *, web_config: str | None = None)
     if web_config is not None:
         (folder / "web.yml").write_text(web_config)
         argv.append("--web.config.file=web.yml")
-    with running(argv, folder, listens(port) if web_config else answers(f"http://127.0.0.1:{port}/-/ready")):
+    with running(
+        argv,
+        folder,
+        _says(folder, "Server is ready to receive web requests")
+        if web_config
+        else answers(f"http://127.0.0.1:{port}/-/ready"),
+    ):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -218,6 +224,11 @@ def redis(folder: Path, *options: str) -> Iterator[str]:
     argv = [server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--enable-debug-command", "yes"]
     with running([*argv, *slow, *options], folder, listens(port)):
         yield f"redis://127.0.0.1:{port}/0"
+
+
+def _says(folder: Path, words: str) -> Callable[[], bool]:
+    """A server behind a password tells only its log when it is ready."""
+    return lambda: words in (folder / "output.log").read_text(errors="replace")
 
 
 def listens(port: int) -> Callable[[], bool]:
