@@ -47,6 +47,20 @@ _EXAMPLES = """
 # dsn = "host=db.example.com dbname=orders user=opsleuth"
 # password = { env = "PGPASSWORD" }
 
+# [environments.default.sources.carts-db]
+# kind = "mariadb"                     # or "mysql"; needs pip install 'opsleuth[mysql]'
+# host = "carts-db.example.com"
+# user = "opsleuth"
+# password = { env = "CARTS_DB_PASSWORD" }
+
+# [environments.default.sources.cache]
+# kind = "redis"                       # needs pip install 'opsleuth[redis]'
+# url = "redis://cache.example.com:6379/0"
+
+# [environments.default.sources.runbooks]
+# kind = "runbooks"                    # Markdown files that fit an alert by front matter or title
+# folder = "runbooks"
+
 # [environments.default.sources.logs]
 # kind = "logfiles"                    # or loki, opensearch, elasticsearch, kubernetes, each with its url
 # files = ["/var/log/app/*.log*"]

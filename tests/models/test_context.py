@@ -216,16 +216,23 @@ def test_a_long_record_loses_items_before_words() -> None:
     assert len(text) < 6_100
 
 
-def test_the_first_request_with_every_tool_is_under_twelve_kilobytes() -> None:
-    """As it leaves: prompt, question and alert, 15 tools and the three to plan, judge and conclude with."""
+@pytest.mark.parametrize(
+    ("more", "most"), [(0, 12_000), (1, 12_300)], ids=["without runbooks", "with runbooks"]
+)
+def test_the_first_request_with_every_tool_is_under_twelve_kilobytes(more: int, most: int) -> None:
+    """As it leaves: prompt, question and alert, 15 tools and the three to plan, judge and conclude with.
+
+    Runbooks are offered only where there are some.
+    """
+    specs = [spec for spec in BUILTIN if more or spec.capability != "runbooks"]
 
     async def ask(url: str) -> None:
         settings = ModelSettings(model="scripted", base_url=url)
         planner = ModelPlanner(Endpoint(settings, None), Ladder(settings))
-        await planner.decide(PlannerView(START, (), BUILTIN, ()))
+        await planner.decide(PlannerView(START, (), specs, ()))
         await planner.aclose()
 
     with ModelServer(looper) as server:
         asyncio.run(ask(server.base_url))
-    assert len(server.requests[0]["tools"]) == 18
-    assert server.sizes[0] < 12_000
+    assert len(server.requests[0]["tools"]) == 18 + more
+    assert server.sizes[0] < most

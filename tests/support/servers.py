@@ -45,8 +45,9 @@ def lacking(why: str) -> NoReturn:
 
 
 def _beside_python(program: str) -> str | None:
-    found = Path(sys.executable).with_name(program)
-    return str(found) if found.exists() else None
+    """Among the programs of this environment, or of the administrator: not everybody has them on the path."""
+    found = (Path(sys.executable).with_name(program), Path("/usr/sbin") / program)
+    return next((str(path) for path in found if path.exists()), None)
 
 
 def _in_postgres(program: str) -> str | None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 import servers
 from acting import RUN, Acting, calls
 from loop_rig import concludes
+from model_rig import ModelLoop, looks, serving, words
+from model_rig import concludes as says
 from stored_runs import Program
 from tool_rig import START, context
 
@@ -34,7 +37,7 @@ from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.schema import function
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.sources.secrets import Vault
-from opsleuth.tools.spec import CallResult, InvalidArguments
+from opsleuth.tools.spec import Arguments, CallResult, InvalidArguments, ToolContext, ToolResult, ToolSpec
 
 PROGRAM = [sys.executable, mcp_shop.__file__]
 READS = {tool.__name__: "read" for tool in mcp_shop.READS}
@@ -300,3 +303,32 @@ def test_a_run_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
     assert outcome.report is not None
     assert any("mcp_shop_stock" in text for text in outcome.report["not_available"])
     assert rig.world.lines("looked") == ["a"]
+
+
+def test_a_model_is_told_of_a_server_that_comes_late(tmp_path: Path) -> None:
+    """It is offered what is there at each turn, and what a server says of its tools cannot act on anything."""
+    late = McpTools([shop(tmp_path)], Vault())
+
+    async def wait_for_it(_: Any, __: ToolContext) -> ToolResult:
+        await asyncio.shield(late.sessions[0].held.start())
+        return ToolResult(record={}, headline="it is there")
+
+    async def at_once(seconds: float = 0.0) -> None:
+        await McpTools.settle(late, 0.0)
+
+    late.settle = at_once  # type: ignore[method-assign]
+    waits = ToolSpec(
+        name="wait", purpose="Wait.", not_for="Else.", arguments=Arguments, example={}, run=wait_for_it
+    )
+    stock = looks({"item": "mug"}, tool="mcp_shop_stock")
+    with serving(looks({}, tool="wait"), stock, says("12 mugs are there.", "E2")) as server:
+        loop = ModelLoop(tmp_path, server.base_url)
+        parts = replace(loop.runner.parts, specs=[waits], added=lambda *_: Added(servers=late))
+        loop.runner = replace(loop.runner, parts=parts)
+        outcome = loop.start()
+    names = [{tool["function"]["name"] for tool in request["tools"]} for request in server.requests]
+    assert "mcp_shop_stock" not in names[0]
+    assert "mcp_shop_stock" in names[1]
+    assert outcome.report is not None
+    assert "data from outside" in words(server.requests[2])
+    assert "\x1b" not in json.dumps(server.requests[1], ensure_ascii=False)

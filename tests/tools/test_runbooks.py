@@ -36,7 +36,10 @@ def test_what_fits_is_shown_in_full_and_bounded() -> None:
 
 
 def test_nothing_that_fits_is_no_error() -> None:
-    assert found(parse("a.md", "# Mail is slow"), text="cart is slow").status is ResultStatus.NONE_MATCHED
+    assert (
+        found(parse("a.md", "---\nservice: mail\nlabels: {a: b}\n---\n"), service="mail").status
+        is ResultStatus.NONE_MATCHED
+    )
 
 
 def test_a_folder_of_files(tmp_path: Path) -> None:
@@ -54,8 +57,10 @@ def test_a_folder_in_the_configuration(tmp_path: Path) -> None:
         f'[environments.shop.sources.books]\nkind = "runbooks"\nfolder = "{tmp_path / "books"}"\n'
     )
     (tmp_path / "books").mkdir()
-    (tmp_path / "books" / "cart.md").write_text("# Cart is slow\n\nLook at the cache.\n")
-    arguments = json.dumps({"text": "cart slow"})
+    (tmp_path / "books" / "cart.md").write_text(
+        "---\nservice: cart\n---\n# Cart is slow\n\nLook at the cache.\n"
+    )
+    arguments = json.dumps({"service": "cart"})
     tried = json.loads(program("tools", "test", "runbooks_find", "--args", arguments, "--json").stdout)
     assert tried["record"]["runbooks"][0]["title"] == "Cart is slow"
     (examined,) = json.loads(program("doctor", "--json").stdout)["sources"]
