@@ -102,15 +102,15 @@ def _plain(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def one_line(question: Approval) -> Sequence[str]:
-    """A row of the table of questions."""
+    """A row of the table of questions; what an answer needs comes first, for a narrow screen cuts at the end."""
     document = question.document
     return (
         question.run,
         question.id,
-        question.status,
+        hashed(question.digest),
         str(document.get("tool") or ""),
         str(document.get("target") or ""),
         str(document.get("risk") or ""),
-        hashed(question.digest),
+        question.status,
         question.answered_by or "",
     )
