@@ -70,7 +70,8 @@ footer { color: var(--soft); padding: 2rem 1.25rem 3rem; font-size: .9rem; }
 @media (max-width: 40rem) {
   ol.timeline li { grid-template-columns: 1.6rem 5.6rem 1fr; gap: .4rem; }
   dl { grid-template-columns: 1fr; } dt { margin-top: .3rem; }
-  .chart { overflow-x: auto; } .chart svg { min-width: 34rem; } .scroll table { min-width: 34rem; }
+  /* Right to left, so that what is scrolled shows its end first: the incident, and the called services. */
+  .chart { overflow-x: auto; direction: rtl; } .chart svg { min-width: 34rem; direction: ltr; } .scroll table { min-width: 34rem; }
 }
 @media print {
   :root { --back: #fff; --panel: #fff; --ink: #000; --soft: #333; --rule: #bbb; }

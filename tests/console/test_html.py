@@ -257,6 +257,24 @@ def test_it_reads_on_a_phone_and_on_a_desk_by_day_and_by_night(
     )
 
 
+HIDDEN_ENDS = """
+[...document.querySelectorAll(".chart")].filter(chart => {
+  const [shown, drawn] = [chart.getBoundingClientRect(), chart.firstElementChild.getBoundingClientRect()];
+  return drawn.right > shown.right + 1;
+}).length
+"""
+
+
+@MAY_BE_ABSENT
+@pytest.mark.parametrize("width", [360, 390, 1100])
+def test_a_chart_shows_its_end_first(tab: Page, written: Path, width: int) -> None:
+    """The incident lies at the end of a chart, and a phone shows only a part of it at once."""
+    tab.size(width)
+    tab.go(written.as_uri())
+    assert tab.value("document.querySelectorAll('.chart').length") > 1
+    assert tab.value(HIDDEN_ENDS) == 0
+
+
 @MAY_BE_ABSENT
 def test_every_link_leads_to_what_it_names(tab: Page, written: Path) -> None:
     tab.size(1100)
