@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_rig import words
 
+from opsleuth.models.server.rules import investigator
+from opsleuth.models.server.serve import ModelServer
 from opsleuth.scenarios.generator import generate
 from opsleuth.scenarios.orders import write_case
 
@@ -77,6 +80,23 @@ def test_a_question_in_chinese_finds_window_and_service(home: Home, orders: Path
     assert report["window"] == {"start": "2026-03-03T13:42:00Z", "end": "2026-03-03T14:12:00Z"}
     assert report["causes"][0]["kind"] == "slow_query"
     assert report["recommendations"]
+
+
+def test_a_question_in_chinese_reaches_a_model_with_window_and_service(home: Home, orders: Path) -> None:
+    question = "排查订单接口最近半个小时突然变慢的原因，并给出处理建议"
+    with ModelServer(investigator) as server:
+        home.run(
+            "run", question, "--case", str(orders), "--planner", "model",
+            OPSLEUTH_BASE_URL=server.base_url, OPSLEUTH_MODEL="m", OPSLEUTH_REVIEWER="none",
+        )  # fmt: skip
+    report = home.report()
+    assert report["question"] == question
+    assert report["window"] == {"start": "2026-03-03T13:42:00Z", "end": "2026-03-03T14:12:00Z"}
+    asked = words(server.requests[0])
+    assert question in asked
+    assert "orders-api" in asked
+    assert report["claims"]
+    assert all(claim["status"] == "verified" for claim in report["claims"])
 
 
 def test_a_service_that_no_source_knows_is_not_guessed(home: Home, tmp_path: Path, orders: Path) -> None:
