@@ -26,7 +26,7 @@ from opsleuth.tools.sources.secrets import Secret, Vault
 from opsleuth.tools.spec import ToolError
 from opsleuth.tools.together import together
 
-DEADLINE = 4.5
+DEADLINE = 4.0
 """Seconds that a source may take for all of its checks."""
 _STYLES: Mapping[str, Style] = {"ok": "good", "warning": "warn", "failed": "bad"}
 
