@@ -1,6 +1,6 @@
 """Many runs at once on PostgreSQL: throughput beside a single run, what a run costs, how fast the API answers meanwhile.
 
-A model server in this process thinks for a while before each decision, a tool looks for a while; workers and the API
+First `--alone` runs one after the other: their median is a single run's time. A model server in this process thinks for a while before each decision, a tool looks for a while; workers and the API
 are processes of their own. Prints one JSON document. The database must be one that may be filled.
 
 Run: python benchmarks/many.py postgresql://… [--runs 200 --workers 4 --slots 2 --turns 3 --think 0.2 --look 0]
@@ -52,8 +52,6 @@ from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(["many", "opsleuth.graph.session", "opsleuth.models.assemble"])
 _QUESTION = re.compile(r"(?:alone|run) \d+ of this measurement")
-ALONE = 5
-"""Runs one after the other whose median is a single run's time."""
 TABLE = {"requests_per_minute": 1e9}
 _DATABASE = (
     "SELECT xact_commit, pg_database_size(datname) FROM pg_stat_database WHERE datname = current_database()"
@@ -217,7 +215,7 @@ async def all_over(store: Store, runs: list[str]) -> None:
 
 async def measure(given: argparse.Namespace, client: httpx.AsyncClient, store: Store) -> dict[str, Any]:
     alone = []
-    for number in range(ALONE):
+    for number in range(given.alone):
         began = time.perf_counter()
         run, _ = await post(client, f"alone {number} of this measurement")
         await all_over(store, [run])
@@ -279,7 +277,14 @@ async def run(given: argparse.Namespace, token: str, port: int, store: Store) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("url")
-    for name, default in (("runs", 200), ("workers", 4), ("slots", 2), ("turns", 3), ("port", 8431)):
+    for name, default in (
+        ("runs", 200),
+        ("workers", 4),
+        ("slots", 2),
+        ("turns", 3),
+        ("port", 8431),
+        ("alone", 5),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     for name, seconds in (("think", 0.2), ("look", 0.0), ("pause", 0.02)):
         parser.add_argument(f"--{name}", type=float, default=seconds)

@@ -342,16 +342,6 @@ class Runner:
             self.store.control.clear(row.id, "cancel")
         outcome = outcome_of(self.store, row.id, status, reason, detail, ended.signaled)
         used = state.budget.used if state else None
-        self.store.runs.update(
-            row.id,
-            status=status,
-            stop_reason=reason,
-            verdict=outcome.verdict,
-            turn=used.turns if used else 0,
-            node=snapshot.next[0] if snapshot.next else "end",
-            tokens=used.tokens if used else 0,
-            cost=str(used.cost) if used else "0",
-        )
         deps.trace.emit(
             LAST_EVENT[status],
             status=status,
@@ -364,6 +354,17 @@ class Runner:
             usage=to_json(used) if used else {},
             detail=detail,
             resume_cmd=f"opsleuth resume {row.id}",
+        )
+        # The row last: who reads there that the run is over finds its last event too.
+        self.store.runs.update(
+            row.id,
+            status=status,
+            stop_reason=reason,
+            verdict=outcome.verdict,
+            turn=used.turns if used else 0,
+            node=snapshot.next[0] if snapshot.next else "end",
+            tokens=used.tokens if used else 0,
+            cost=str(used.cost) if used else "0",
         )
         return outcome
 

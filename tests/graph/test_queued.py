@@ -32,7 +32,9 @@ def test_what_was_asked_comes_back_as_it_was(loop: Loop) -> None:
     )
     row = queue(loop.store, request, loop.clock)
     assert (row.status, row.project, row.name) == (Status.QUEUED, "shop", "night")
-    assert request_of(loop.store.runs.find(RUN)) == request
+    again = request_of(loop.store.runs.find(RUN))
+    assert replace(again, settings=request.settings) == request
+    assert again.settings.read_only
 
 
 def test_a_queued_run_is_begun_by_whoever_takes_it(loop: Loop) -> None:
