@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,21 @@ def test_a_server_that_restarts_in_mid_run_stops_it_and_it_goes_on(tmp_path: Pat
         loop.store.close()
     assert World(tmp_path).lines("done") == ["x"]
     assert World(tmp_path).lines("looked") == ["a", "b", "c"]
+
+
+def test_checkpoints_on_another_server_of_their_own(tmp_path: Path, postgres: servers.Postgres) -> None:
+    runs, checkpoints = postgres.database(), postgres.database()
+    World(tmp_path).write(*SCRIPT)
+    loop = Loop(tmp_path, place=Server(runs, tmp_path, checkpoints))
+    assert loop.start(turns=1).exit_code is not ExitCode.OK
+    assert loop.resume(turns=9).exit_code is ExitCode.OK
+    assert len(loop.store.history.list(RUN)) > 8
+    stored = (
+        "SELECT to_regclass('opsleuth.checkpoints') IS NOT NULL, to_regclass('opsleuth.runs') IS NOT NULL"
+    )
+    for url, tables in ((runs, (False, True)), (checkpoints, (True, False))):
+        with psycopg.connect(url) as connection:
+            assert connection.execute(stored).fetchone() == tables
+    assert loop.store.prune.remove(RUN, loop.clock.now() + timedelta(days=1))
+    assert loop.store.history.list(RUN) == ()
+    loop.store.close()
