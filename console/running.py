@@ -20,6 +20,7 @@ from opsleuth.console.reading import found_run, moment, note, resumable_runs, sc
 from opsleuth.console.screen import Part, open_screen
 from opsleuth.graph.alerts import declared_calls, grouped, understood
 from opsleuth.state.clock import SystemClock
+from opsleuth.state.configfile import config_files
 from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.folders import folder
 from opsleuth.state.outcome import ExitCode, Status, StopReason
@@ -66,9 +67,10 @@ def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
             )
         run_id = _announce(options, asked.question or f"case {asked.case.name}")
         return _start(run_id, asked, options, _named(options), alert=document, since=since, until=until)
+    named = _announce(options, asked.question) if asked.question and _sources_are_named() else ""
     found = _configured(options)
     told = _first_incident(document, found) if document else None
-    run_id = _announce(options, asked.question or str((told or {}).get("text", "")))
+    run_id = named or _announce(options, asked.question or str((told or {}).get("text", "")))
     return _start(run_id, asked, options, found, alert=told, since=since, until=until)
 
 
@@ -79,6 +81,11 @@ def _first_incident(document: Mapping[str, Any], found: "Configured") -> Mapping
         texts = Redactor().text("; ".join(alert.text for alert in other.alerts[:3])).value
         note(f"another incident, as far as is known, and for a run of its own: {texts}")
     return understood(document, calls, now)
+
+
+def _sources_are_named() -> bool:
+    """Whether a file that counts names sources; reading them takes longer than a person should wait for a first line."""
+    return any(file.trusted and file.document.get("environments") for file in config_files())
 
 
 def _configured(options: Options) -> "Configured":

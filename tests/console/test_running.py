@@ -126,7 +126,13 @@ def test_a_question_with_an_idle_pipe_on_stdin_starts_at_once(
         assert idle.wait(HANG) in (0, 3)
 
 
-def test_the_run_is_named_before_anything_heavy_is_loaded(bare: Program, case: str) -> None:
+@pytest.mark.parametrize("live", [False, True])
+def test_the_run_is_named_before_anything_heavy_is_loaded(
+    bare: Program, case: str, tmp_path: Path, *, live: bool
+) -> None:
+    config = tmp_path / "conf" / "opsleuth" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[environments.prod.sources.j]\nkind = "journal"\n')
     probe = (
         "import sys\n"
         "from opsleuth.console import running\n"
@@ -135,8 +141,8 @@ def test_the_run_is_named_before_anything_heavy_is_loaded(bare: Program, case: s
         "main(sys.argv[1:])\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", probe, "run", "--case", case],
-        env=bare.environment(),
+        [sys.executable, "-c", probe, "run", *(["why is it slow?"] if live else ["--case", case])],
+        env=bare.environment(XDG_CONFIG_HOME=str(tmp_path / "conf")),
         capture_output=True,
         text=True,
         check=False,
