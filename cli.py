@@ -17,6 +17,7 @@ from opsleuth.console.commands import (
     deciding,
     investigating,
     keeping,
+    living,
     measuring,
     reading,
     sourcing,
@@ -36,6 +37,7 @@ ROOMS = {
     "Database": databases,
     "Serve": service,
     "Measure": measuring,
+    "Try it on a system that runs": living,
     "About opsleuth": telling,
 }
 """Where the commands are, by the titles under which the help lists them."""

@@ -35,7 +35,7 @@ def settings_of(
         environment=found.environment if found else None,
         sources=found.sources if found else {},
         aliases=found.aliases if found else {},
-        platform=platform,
+        platform=platform or (found.platform if found and case is None else None),
     )
 
 

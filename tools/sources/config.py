@@ -12,7 +12,7 @@ from opsleuth.state.configfile import ConfigFile, problems
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.nearest import suggestion
 from opsleuth.tools.sources.secrets import Secret
-from opsleuth.tools.sources.settings import SourceSettings
+from opsleuth.tools.sources.settings import SourceSettings, Url
 
 SETTINGS: TypeAdapter[SourceSettings] = TypeAdapter(SourceSettings)
 
@@ -24,10 +24,20 @@ class ServiceFacts(Frozen):
     calls: Annotated[tuple[Name, ...], Field(max_length=1_000)] = ()
 
 
+class Plane(Frozen):
+    """A control plane that changes are made through; `keys` says that it applies requests with one key once."""
+
+    url: Url
+    name: Name = "plane"
+    environment: Name = "production"
+    keys: bool = True
+
+
 class Environment(Frozen):
-    """The sources of one environment, by the name that reports call them."""
+    """The sources of one environment, by the name that reports call them, and what changes are made through."""
 
     sources: dict[Name, SourceSettings] = Field(default_factory=dict)
+    platform: Plane | None = None
 
 
 class _Document(BaseModel):
@@ -41,7 +51,7 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What is configured for one environment: source name to settings as JSON, service to its aliases.
+    """What is configured for one environment: source name to settings as JSON, service to its aliases, the platform.
 
     `layers` says which layer a source comes from, `files` what they are written in. `untrusted` is a project's file that names sources and that nobody
     trusts yet, `reaches` tells in words what that file would let opsleuth reach or run.
@@ -54,6 +64,7 @@ class Configured:
     files: tuple[Path, ...] = ()
     untrusted: Path | None = None
     reaches: tuple[str, ...] = ()
+    platform: Mapping[str, Any] | None = None
 
 
 def configured(
@@ -69,10 +80,12 @@ def configured(
     chosen = None if several else _choose(wanted, environments)
     merged: dict[str, Mapping[str, Any]] = {}
     layers: dict[str, str] = {}
+    platform: Plane | None = None
     for file, document in read:
         if environment := document.environments.get(chosen or ""):
             merged |= {name: _placed(settings, file) for name, settings in environment.sources.items()}
             layers |= dict.fromkeys(environment.sources, file.layer)
+            platform = environment.platform or platform
     facts = {service: entry for _, document in read for service, entry in document.services.items()}
     asking = next((file for file, _ in read if not file.trusted and reaches(file)), None)
     return Configured(
@@ -83,6 +96,7 @@ def configured(
         files=tuple(file.path for file, _ in read if file.layer in layers.values()),
         untrusted=asking.path if asking else None,
         reaches=reaches(asking) if asking else (),
+        platform=platform.model_dump(mode="json") if platform else None,
     )
 
 
@@ -136,6 +150,8 @@ def _reaches(document: _Document) -> Iterator[str]:
                 raw.get("url") or _in_words(settings) or raw.get("path") or raw.get("files") or "this machine"
             )
             yield f"{environment}.{name}: {settings.kind} {where}{_commands(raw)}"
+        if entry.platform:
+            yield f"{environment}: changes through {entry.platform.url}, each after a person's yes"
 
 
 def _in_words(settings: SourceSettings) -> str:

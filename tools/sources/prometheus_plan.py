@@ -16,12 +16,10 @@ from opsleuth.tools.sources.settings import Prometheus
 
 # Labels that hold the status of requests, as exporters and meshes call them.
 ERROR_LABELS = ("code", "status", "status_code", "http_status_code", "response_code")
-STEPS = (15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0)
+STEPS = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0)
 MOST_POINTS = 400
 # Gauges that are asked for together.
 _BATCH = 40
-# A rate needs four samples of a usual scrape to bear one that fails.
-_RATE_SECONDS = 120.0
 _UNITS = {
     "seconds": "s",
     "milliseconds": "ms",
@@ -157,7 +155,7 @@ def _asked(
     names: Iterable[str], owner: Mapping[str, str], catalogue: Catalogue, settings: Prometheus, span: Range
 ) -> Iterator[Asked]:
     plain: dict[tuple[str, Kind, str], list[str]] = {}
-    window = f"{max(span.step, _RATE_SECONDS):g}s"
+    window = f"{max(span.step, settings.rate):g}s"
     for name in names:
         label, kind = owner[name], kind_of(name, catalogue.types)
         if kind == "histogram":

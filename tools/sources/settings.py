@@ -90,7 +90,8 @@ class Prometheus(Http):
 
     Without `queries` the metrics that carry a service label are found by themselves: counters as rates,
     histograms as quantiles. The first of `service_labels` that a series has names its service. `match` narrows
-    what is looked at. `before` is how much of the time before the window is read too. `step` in seconds is the least.
+    what is looked at. `before` is how much of the time before the window is read too. `step` in seconds is the least; rates and quantiles are
+    taken over `rate` seconds at least, some four scrapes.
     """
 
     kind: Literal["prometheus"] = "prometheus"
@@ -106,6 +107,7 @@ class Prometheus(Http):
     match: Annotated[str, StringConstraints(max_length=1_000)] = ""
     units: dict[Name, Annotated[str, StringConstraints(max_length=40)]] = Field(default_factory=dict)
     step: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    rate: Annotated[float, Field(ge=2, le=3_600)] = 120.0
     before: Before = 3_600.0
     max_metrics: Annotated[int, Field(ge=1, le=5_000)] = 250
     max_series: Annotated[int, Field(ge=1, le=50_000)] = 5_000

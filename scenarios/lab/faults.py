@@ -1,0 +1,138 @@
+"""The seven ways in which the lab can be broken, each with its truth and how it is undone."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.request import Request, urlopen
+
+import psycopg
+
+from opsleuth.scenarios.lab.database import INDEX
+from opsleuth.scenarios.lab.load import ask as request
+from opsleuth.scenarios.lab.releases import BAD_SETTING, SERVICE, WORSE_QUERY, Edit
+from opsleuth.scenarios.lab.shop import Shop
+
+LEAKS = 40
+"""Exports that are asked for at most: more than the pool has connections."""
+_SECONDS_BETWEEN = 0.2
+
+
+class NoSuchFault(ValueError):
+    """A fault that the lab does not have."""
+
+
+@dataclass(slots=True)
+class Broken:
+    """What holds a fault up: whatever must be let go of to undo it."""
+
+    undo: list[Callable[[], None]] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+Break = Callable[["Faults", Broken], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: what happens, and its truth, the service and kind that an investigation should name first."""
+
+    name: str
+    happens: str
+    service: str
+    kind: str
+    begin: Break
+
+
+class Faults:
+    """The faults of one shop: at most one at a time. `deploy` makes a release of an edit and runs it."""
+
+    def __init__(
+        self, shop: Shop, deploy: Callable[[str, str, Edit, str], None], back: Callable[[], None]
+    ) -> None:
+        self.shop, self.deploy, self.back = shop, deploy, back
+        self.now: Fault | None = None
+        self._broken = Broken()
+
+    def begin(self, name: str) -> Fault:
+        """Raises NoSuchFault."""
+        if name not in FAULTS:
+            raise NoSuchFault(f"there is no fault {name!r}; choose from {', '.join(FAULTS)}")
+        self.now, self._broken = FAULTS[name], Broken()
+        self.now.begin(self, self._broken)
+        return self.now
+
+    def heal(self) -> None:
+        """Undo what was done, unless an operator has already."""
+        self._broken.ended.set()
+        for undo in reversed(self._broken.undo):
+            undo()
+        self.now, self._broken = None, Broken()
+
+    def leave(self) -> None:
+        """Let go of everything, for the end."""
+        self._broken.ended.set()
+
+    def behave(self, **values: float) -> None:
+        """Tell the payments service how to be; without values as usual."""
+        query = "&".join(f"{name}={value}" for name, value in values.items())
+        with urlopen(Request(f"{self.shop.payments_url}/behave?{query}", method="POST"), timeout=5) as answer:  # noqa: S310 - loopback
+            answer.read()
+
+
+def _release(faults: Faults, broken: Broken) -> None:
+    faults.deploy(
+        "Find orders whatever the customer's number is written like", "queries.toml", WORSE_QUERY, "deploy"
+    )
+    broken.undo.append(faults.back)
+
+
+def _settings(faults: Faults, broken: Broken) -> None:
+    faults.deploy("Tighten the time limit of payments", "settings.toml", BAD_SETTING, "config")
+    broken.undo.append(faults.back)
+
+
+def _index(faults: Faults, broken: Broken) -> None:
+    faults.shop.database.execute("DROP INDEX orders_customer")
+    broken.undo.append(lambda: faults.shop.database.execute(INDEX))
+
+
+def _lock(faults: Faults, broken: Broken) -> None:
+    """Somebody corrects the stock by hand and goes for lunch before the commit."""
+    holder = psycopg.connect(faults.shop.database.dsn("postgres"), application_name="psql")
+    holder.execute("UPDATE stock SET reserved = 0")
+    broken.undo.append(holder.close)
+
+
+def _pool(faults: Faults, broken: Broken) -> None:
+    def export() -> None:
+        for page in range(LEAKS):
+            if broken.ended.wait(_SECONDS_BETWEEN):
+                return
+            request(faults.shop.orders_url, "GET", f"/export?page={page}")
+
+    threading.Thread(target=export, daemon=True).start()
+    broken.undo.append(lambda: faults.shop.restart(SERVICE))
+
+
+def _slow(faults: Faults, broken: Broken) -> None:
+    faults.behave(delay=0.4)
+    broken.undo.append(faults.behave)
+
+
+def _errors(faults: Faults, broken: Broken) -> None:
+    faults.behave(fails=0.6)
+    broken.undo.append(faults.behave)
+
+
+FAULTS: Mapping[str, Fault] = {
+    fault.name: fault
+    for fault in (
+        Fault("release", "a release with a worse query", SERVICE, "deploy", _release),
+        Fault("index", "an index is dropped", "orders-db", "slow_query", _index),
+        Fault("lock", "an idle transaction holds a lock", "orders-db", "locks", _lock),
+        Fault("pool", "connections are never given back", SERVICE, "connections", _pool),
+        Fault("slow", "payments become slow", "payments", "latency", _slow),
+        Fault("config", "a setting is wrong", SERVICE, "config", _settings),
+        Fault("errors", "payments fail", "payments", "errors", _errors),
+    )
+}
