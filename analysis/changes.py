@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from opsleuth.analysis.records import Change, Finding, Recording
 
-_KINDS: Mapping[str, str] = {
+KINDS: Mapping[str, str] = {
     "deploy": "deploy",
     "rollback": "deploy",
     "migration": "deploy",
@@ -34,7 +34,7 @@ def find(recording: Recording) -> list[Finding]:
     last: dict[tuple[str, str], Change] = {}
     for change in sorted(recording.changes or (), key=lambda c: (c.time, c.summary)):
         if change.time <= onset + _SAMPLE_SECONDS:
-            last[change.service, _KINDS.get(change.kind, "deploy")] = change
+            last[change.service, KINDS.get(change.kind, "deploy")] = change
     findings = [_finding(change, kind, onset) for (_, kind), change in last.items()]
     return sorted(findings, key=lambda f: (-f.size, f.service, f.kind))
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, takewhile
 
 from opsleuth.analysis import (
+    brought,
     calm,
     changes,
     demand,
@@ -51,7 +52,7 @@ def detect(recording: Recording) -> list[Finding]:
 
 def rank(recording: Recording, findings: Sequence[Finding]) -> Ranking:
     """Suspects by how strongly the findings point at them, and what that means for the incident as a whole."""
-    findings = changes.supported(findings)
+    findings = changes.supported(brought.attributed(recording, findings))
     # Slowness somewhere inside explains little where users measurably wait no longer than usual.
     discounts = {"latency": UNFELT_WEIGHT} if harm.users_wait(with_start(recording)) is False else {}
     suspects = explained(recording, related(recording, accused(findings, discounts)))

@@ -55,6 +55,8 @@ _ROLES: tuple[tuple[str, str], ...] = (
     ("cpu", r"cpu"),
     ("memory", r"mem(ory)?(_|$)|heap|working_?set|rss\b"),
     ("latency", r"latency|duration|response_?time"),
+    # Requests that wait are no demand.
+    ("queue", r"(waiting|pending|queued|in_?flight)_?requests|requests_?(waiting|pending|queued|in_?flight)"),
     ("success", r"availability|success"),
     ("failures", r"error|fault|fail|5xx"),
     ("requests", r"requests?(_|$)|workload|calls?(_|$)|qps|rps|hits"),

@@ -15,6 +15,8 @@ SYMPTOM_WEIGHT = 0.7
 LOCATING = frozenset({"lost_steps"})
 # Ways to fail that turn into each other from one service to the next.
 FAILING = SYMPTOMS - {"latency"}
+# Whoever sends a statement notices what is wrong with it as well as the database does.
+_OF_DATABASES = frozenset({"slow_query", "locks"})
 # What is a hundredth of an overwhelming finding makes nobody a suspect.
 NEGLIGIBLE = 0.01
 # Another kind on the same service is weighed beside the strongest if it is at least half as strong.
@@ -74,7 +76,7 @@ def carries(cause: str, symptom: str, *, direct: bool) -> bool:
     symptom (a replica that lags) is the work of a direct callee or its own.
     """
     if symptom not in SYMPTOMS:
-        return direct and explains(cause, symptom)
+        return direct and (explains(cause, symptom) or cause == symptom in _OF_DATABASES)
     if cause not in SYMPTOMS or cause == symptom or explains(cause, symptom):
         return True
     return cause in FAILING and symptom in FAILING

@@ -27,6 +27,8 @@ GROWN = 1.5
 SPREADS = 3.0
 # The least spread that a mean over some minutes has.
 LEAST_SPREAD = 0.1
+# A tenth of a session more is nothing, however little a database usually has to do.
+LEAST_EXTRA = 0.1
 # Size of extra load that equals all the load the database usually has; a third of that is just noticeable.
 DOUBLE_LOAD = 10.0
 
@@ -63,13 +65,17 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A statement that matters: why (`kind`), how much (`size`), in which words, by which figures."""
+    """A statement that matters: why (`kind`), how much (`size`), in which words, by which figures.
+
+    `since` is when it was first seen, of one that was not there before.
+    """
 
     load: Load
     kind: str
     size: float
     because: str
     figures: Mapping[str, float]
+    since: float | None = None
 
 
 def find(recording: Recording) -> list[Finding]:
@@ -79,9 +85,10 @@ def find(recording: Recording) -> list[Finding]:
     """
     earlier, now = _split(_readings(recording.statements or ()), recording.alert.onset)
     groups: dict[Key, list[Judged]] = defaultdict(list)
-    for key, load in now.items():
+    for key, later in now.items():
+        load = later[-1]
         past = {other: loads for other, loads in earlier.items() if other[0] == load.database}
-        judged = _compare(past.get(key, ()), load, _usual(past)) if past else _judge(load)
+        judged = _compare(past.get(key, ()), later, _usual(past)) if past else _judge(load)
         if judged is not None:
             groups[load.database, judged.kind].append(judged)
     findings = [_finding(kind, group) for (_, kind), group in groups.items()]
@@ -118,9 +125,13 @@ def _readings(rows: Iterable[StatementLoad]) -> dict[Key, list[Load]]:
 
 
 def _loads(rows: Sequence[StatementLoad]) -> list[Load]:
-    if len(rows) > 1 and all(row.load is None and row.calls_per_sec is None for row in rows):
-        return [_between(before, row) for before, row in pairwise(rows)]
-    return [load_of(row) for row in rows]
+    """Running totals that were kept, and what was measured besides."""
+    totals = [row for row in rows if row.load is None and row.calls_per_sec is None]
+    if len(totals) < 2:
+        return [load_of(row) for row in rows]
+    measured = [load_of(row) for row in rows if row.load is not None or row.calls_per_sec is not None]
+    loads = [_between(before, row) for before, row in pairwise(totals)]
+    return sorted([*loads, *measured], key=lambda load: load.time or 0.0)
 
 
 def _between(before: StatementLoad, row: StatementLoad) -> Load:
@@ -129,7 +140,9 @@ def _between(before: StatementLoad, row: StatementLoad) -> Load:
         (row.total_ms or 0.0) - (before.total_ms or 0.0),
     )
     seconds = (row.time or 0.0) - (before.time or 0.0)
-    if calls <= 0 or total < 0 or seconds <= 0:  # the counters were reset, or nothing ran
+    if calls == 0 and total == 0 and seconds > 0:  # nothing ran
+        return replace(load_of(row), sessions=0.0, mean_ms=None, per_second=0.0)
+    if calls <= 0 or total < 0 or seconds <= 0:  # the counters were reset
         return load_of(row)
     return replace(
         load_of(row), sessions=total / 1000.0 / seconds, mean_ms=total / calls, per_second=calls / seconds
@@ -138,16 +151,17 @@ def _between(before: StatementLoad, row: StatementLoad) -> Load:
 
 def _split(
     readings: Mapping[Key, Sequence[Load]], onset: float | None
-) -> tuple[dict[Key, list[Load]], dict[Key, Load]]:
-    """The readings before the onset, and the last one of each statement from then on (or at all, if there is none)."""
-    earlier, later = {}, {}
+) -> tuple[dict[Key, list[Load]], dict[Key, Sequence[Load]]]:
+    """The readings before the onset, and those of each statement from then on (or the last of all, if there is none)."""
+    earlier: dict[Key, list[Load]] = {}
+    later: dict[Key, Sequence[Load]] = {}
     for key, loads in readings.items():
         before = [load for load in loads if onset is not None and load.time is not None and load.time < onset]
         if before:
             earlier[key] = before
         if len(before) < len(loads):
-            later[key] = loads[-1]
-    return (earlier, later) if later else ({}, {key: loads[-1] for key, loads in earlier.items()})
+            later[key] = loads[len(before) :]
+    return (earlier, later) if later else ({}, {key: loads[-1:] for key, loads in earlier.items()})
 
 
 def _usual(past: Mapping[Key, Sequence[Load]]) -> float:
@@ -185,16 +199,18 @@ def _per_call(load: Load, sessions: float, limit_ms: float) -> bool:
     return sessions * 1000.0 >= limit_ms * load.per_second
 
 
-def _compare(past: Sequence[Load], now: Load, usual: float) -> Judged | None:
+def _compare(past: Sequence[Load], later: Sequence[Load], usual: float) -> Judged | None:
     """A statement against its own past: new, slower, or called more often."""
+    now = later[-1]
     if now.sessions is None or usual <= 0.0:
         return None
     extra = now.sessions - _middle(load.sessions for load in past)
     size = DOUBLE_LOAD * extra / usual
-    if size <= SPREADS / 3.0:
+    if size <= SPREADS / 3.0 or extra < LEAST_EXTRA:
         return None
-    if not past:
-        return Judged(now, _slow_kind(past, now), size, "was not there before the onset", {})
+    if not any(load.sessions is None or load.sessions > 0.0 for load in past):
+        first = next((load.time for load in later if load.sessions), None)
+        return Judged(now, _slow_kind(past, now), size, "was not there before the onset", {}, first)
     for name, kind, unit in (
         ("mean_ms", _slow_kind(past, now), "ms a call"),
         ("per_second", "traffic", "calls a second"),
@@ -237,7 +253,14 @@ def _finding(kind: str, group: Sequence[Judged]) -> Finding:
         kind=kind,
         size=sum(judged.size for judged in group),
         text=f'On {load.database} the statement "{shortened(load.statement)}" {worst.because}: {told}.',
-        figures={**known, **worst.figures, "statement": load.statement, "statements": len(group)},
+        figures={
+            **known,
+            **worst.figures,
+            "statement": load.statement,
+            "statements": len(group),
+            **({"new": True} if worst.since is not None else {}),
+        },
+        onset=worst.since,
         # Whoever calls more often sits upstream of the database.
         direction="victim" if kind == "traffic" else "cause",
     )

@@ -40,8 +40,7 @@ FROM generate_series(1, %(orders)s) AS i
 _SNAPSHOT = """
 INSERT INTO statement_snapshots
 SELECT now(), queryid, min(query), sum(calls), sum(total_exec_time) FROM pg_stat_statements
-WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query ~ '(orders|stock)'
-  AND query !~ 'statement_snapshots' AND query ~* '^\\s*(select|insert|update)'
+WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query !~ 'pg_stat'
 GROUP BY queryid
 """
 HISTORY = (

@@ -15,12 +15,9 @@ _SLOW = 'histogram_quantile(0.95, sum by (le) (rate(http_request_duration_second
 _FAILING = 'sum(rate(http_requests_total{service="orders-api",status=~"5.."}[5s])) / sum(rate(http_requests_total{service="orders-api"}[5s]))'
 CONDITIONS = {"slow": f"{_SLOW} > {SLOW_SECONDS}", "failing": f"{_FAILING} > {FAILING_SHARE}"}
 """What must not be so; each query has an answer only while it is."""
+_SLOW_TEXT = '95 % of the requests to orders-api took up to {{ $value | printf "%.2f" }} s, the limit is '
 _SUMMARIES = {
-    "slow": (
-        "OrdersApiSlow",
-        '95 % of the requests to orders-api took up to {{ $value | printf "%.2f" }} s, '
-        f"the limit is {SLOW_SECONDS} s",
-    ),
+    "slow": ("OrdersApiSlow", f"{_SLOW_TEXT}{SLOW_SECONDS} s"),
     "failing": ("OrdersApiFailing", "{{ $value | humanizePercentage }} of the requests to orders-api fail"),
 }
 

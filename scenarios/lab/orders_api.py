@@ -145,7 +145,7 @@ class Orders:
         except TimeoutError:
             limit = self._settings.payments_timeout
             raise Refused(
-                HTTPStatus.GATEWAY_TIMEOUT, f"call to payments gave up after {limit:g} s (payments_timeout)"
+                HTTPStatus.GATEWAY_TIMEOUT, f"call to payments timed out after {limit:g} s"
             ) from None
         except (OSError, http.client.HTTPException) as error:
             raise Refused(HTTPStatus.BAD_GATEWAY, f"call to payments failed: {error}") from None

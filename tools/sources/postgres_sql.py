@@ -19,21 +19,22 @@ SELECT current_setting('server_version') AS version,
        pg_database_size(current_database()) AS size_bytes
 """
 
-STATEMENTS = """
+# What looks at the statistics, as we do, is no part of what the database is there for.
+STATEMENTS = r"""
 SELECT s.queryid, min(s.query) AS query, sum(s.calls)::float8 AS calls,
        sum(s.total_exec_time)::float8 AS total_ms, sum(s.rows)::float8 AS rows
 FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
-WHERE d.datname = current_database() AND s.queryid IS NOT NULL
+WHERE d.datname = current_database() AND s.queryid IS NOT NULL AND s.query !~ '\mpg_(stat|blocking|settings|database)'
 GROUP BY s.queryid ORDER BY total_ms DESC LIMIT %(most)s
 """
 
 # Those of ours are told by their mark.
-ACTIVE = """
+ACTIVE = r"""
 SELECT query_id AS queryid, left(min(query), 2000) AS query,
        coalesce(wait_event_type || ':' || wait_event, 'CPU') AS wait, count(*)::float8 AS sessions
 FROM pg_stat_activity
 WHERE state = 'active' AND datname = current_database() AND backend_type = 'client backend'
-  AND pid <> pg_backend_pid() AND application_name <> 'opsleuth'
+  AND pid <> pg_backend_pid() AND application_name <> 'opsleuth' AND query !~ '\mpg_(stat|blocking|settings|database)'
 GROUP BY query_id, wait
 """
 

@@ -35,6 +35,7 @@ _TELLING = re.compile(
 )
 _SKIPPED = ("_created", "_info", "_build_info")
 _GROWTH_STEPS = 20
+_TIMES = frozenset({"duration", "latency", "time", "seconds", "milliseconds", "ms"})
 
 Kind = Literal["counter", "histogram", "gauge", "unknown"]
 
@@ -148,6 +149,8 @@ def _is_part(name: str, known: frozenset[str], catalogue: Catalogue) -> bool:
     if name.endswith(_SKIPPED) or name in ("ALERTS", "ALERTS_FOR_STATE"):
         return True
     base, _, part = name.rpartition("_")
+    if part == "count" and f"{_counted(name)}_total" in known:
+        return True
     return part == "sum" and (f"{base}_count" in known or catalogue.types.get(base) == "summary")
 
 
@@ -160,6 +163,8 @@ def _asked(
         label, kind = owner[name], kind_of(name, catalogue.types)
         if kind == "histogram":
             yield from _quantiles(name, label, settings, window)
+            if f"{name.removesuffix('_bucket')}_sum" in owner:
+                yield _mean(name.removesuffix("_bucket"), label, settings, window)
         elif kind == "counter":
             yield from _rates(name, label, catalogue, settings, window)
         else:
@@ -186,16 +191,35 @@ def _quantiles(name: str, label: str, settings: Prometheus, window: str) -> Iter
         yield Asked(f"histogram_quantile({quantile}, {rates})", f"{base}_{suffix}", unit_of(base, settings))
 
 
+def _mean(base: str, label: str, settings: Prometheus, window: str) -> Asked:
+    """What all of it adds up to: quantiles hide what happens to the fewer half."""
+    total, count = (
+        f"sum {_by(label, settings)} (rate({_select(f'{base}_{part}', label, settings)}[{window}]))"
+        for part in ("sum", "count")
+    )
+    return Asked(f"{total} / {count}", f"{base}_mean", unit_of(base, settings))
+
+
 def _rates(name: str, label: str, catalogue: Catalogue, settings: Prometheus, window: str) -> Iterator[Asked]:
     base = name.removesuffix("_total")
     own = unit_of(base, settings)
     unit = settings.units.get(name, "cores" if own == "s" and "cpu" in name else f"{own}/s")
     by = _by(label, settings)
-    yield Asked(f"sum {by} (rate({_select(name, label, settings)}[{window}]))", base, unit)
+    every = f"sum {by} (rate({_select(name, label, settings)}[{window}]))"
+    yield Asked(every, _counted(base), unit)
     for status, names in catalogue.failing.items():
         if name in names:
             failed = _select(name, label, settings, f'{status}=~"5..|5xx"')
-            yield Asked(f"sum {by} (rate({failed}[{window}]))", f"{base}_errors", unit)
+            # A series of failures begins with the first one: before that there were none of so many.
+            yield Asked(f"sum {by} (rate({failed}[{window}])) or 0 * {every}", f"{base}_errors", unit)
+
+
+def _counted(base: str) -> str:
+    """`http_request_duration_seconds_count` is a number of requests and no duration: `http_requests`."""
+    if not base.endswith("_count"):
+        return base
+    words = [word for word in base.removesuffix("_count").split("_") if word not in _TIMES]
+    return "_".join([*words[:-1], f"{words[-1]}s"]) if words else base
 
 
 def _as_they_are(

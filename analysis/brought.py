@@ -1,0 +1,73 @@
+"""Statements that a release brought: what a database was never asked before, it is asked since its caller changed.
+
+The database is slow, but what made it so is the release. The same statement grown slow by itself, as after an index
+was lost, has no such change before it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from opsleuth.analysis.changes import KINDS
+from opsleuth.analysis.records import Change, Finding, Recording
+from opsleuth.analysis.statements import shortened
+
+# A release serves within minutes, and statements are read every so often.
+WITHIN_SECONDS = 600.0
+# Clocks of two systems, and the rounding of a commit's time.
+SLACK_SECONDS = 2.0
+
+
+def attributed(recording: Recording, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; a new statement's database becomes the victim of the release that brought it, which is added.
+
+    Whoever made the release is its victim too, in so far as it complains of what the database does.
+    """
+    brought: list[Finding] = []
+    victims: set[tuple[str, str]] = set()
+    for finding in findings:
+        change = _behind(recording, finding) if finding.figures.get("new") else None
+        if change is not None:
+            brought.append(_brought(finding, change))
+            victims |= {(finding.service, finding.kind), (change.service, finding.kind)}
+    told = (replace(f, direction="victim") if (f.service, f.kind) in victims else f for f in findings)
+    return [*told, *brought]
+
+
+def _behind(recording: Recording, finding: Finding) -> Change | None:
+    """The last change of a caller of the database before the statement was first seen."""
+    if finding.onset is None:
+        return None
+    latest = finding.onset + SLACK_SECONDS
+    callers = set(_callers(recording, finding.service))
+    fitting = [
+        change
+        for change in recording.changes or ()
+        if change.service in callers and latest - WITHIN_SECONDS <= change.time <= latest
+    ]
+    return max(fitting, key=lambda change: (change.time, change.summary), default=None)
+
+
+def _callers(recording: Recording, service: str) -> Iterable[str]:
+    if recording.topology:
+        return (edge.caller for edge in recording.topology if edge.callee == service)
+    return (recording.alert.service,) if recording.alert.service else ()
+
+
+def _brought(finding: Finding, change: Change) -> Finding:
+    release = f"{change.kind} {change.version}" if change.version else change.kind
+    figures = {"statement": finding.figures["statement"], "database": finding.service, "change": change.kind}
+    if change.version:
+        figures["version"] = change.version
+    return Finding(
+        detector="brought",
+        signal="statements",
+        service=change.service,
+        kind=KINDS.get(change.kind, "deploy"),
+        size=finding.size,
+        text=(
+            f'The statement "{shortened(str(finding.figures["statement"]))}" is new on {finding.service} since '
+            f"{release} of {change.service}: {change.summary}."
+        ),
+        figures=figures,
+        onset=change.time,
+    )
