@@ -55,7 +55,12 @@ def _callers(recording: Recording, service: str) -> Iterable[str]:
 
 def _brought(finding: Finding, change: Change) -> Finding:
     release = f"{change.kind} {change.version}" if change.version else change.kind
-    figures = {"statement": finding.figures["statement"], "database": finding.service, "change": change.kind}
+    figures = {
+        "statement": finding.figures["statement"],
+        "database": finding.service,
+        "change": change.kind,
+        "summary": change.summary,
+    }
     if change.version:
         figures["version"] = change.version
     return Finding(
@@ -65,7 +70,7 @@ def _brought(finding: Finding, change: Change) -> Finding:
         kind=KINDS.get(change.kind, "deploy"),
         size=finding.size,
         text=(
-            f'The statement "{shortened(str(finding.figures["statement"]))}" is new on {finding.service} since '
+            f'The statement "{shortened(str(finding.figures["statement"]), 90)}" is new on {finding.service} since '
             f"{release} of {change.service}: {change.summary}."
         ),
         figures=figures,

@@ -5,7 +5,7 @@ shorter before the onset it was.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from opsleuth.analysis.records import Change, Finding, Recording
@@ -18,6 +18,8 @@ KINDS: Mapping[str, str] = {
     "flag": "config",
     "scale": "config",
 }
+# Under this a distance is told in seconds.
+_SOON_SECONDS = 100.0
 # Onsets are known to one sample of the monitor that saw them.
 _SAMPLE_SECONDS = 60.0
 # Size at the onset itself, and the time after which half of it is left: changes that break something mostly do so
@@ -31,12 +33,30 @@ _NOTICEABLE = 3.0
 def find(recording: Recording) -> list[Finding]:
     """One finding for each service and kind: the last change before the onset; size falls with its distance."""
     onset = recording.alert.onset if recording.alert.onset is not None else recording.window.end
+    ordered = sorted(recording.changes or (), key=lambda c: (c.time, c.summary))
     last: dict[tuple[str, str], Change] = {}
-    for change in sorted(recording.changes or (), key=lambda c: (c.time, c.summary)):
-        if change.time <= onset + _SAMPLE_SECONDS:
-            last[change.service, KINDS.get(change.kind, "deploy")] = change
+    for change in in_force([change for change in ordered if change.time <= onset + _SAMPLE_SECONDS]):
+        last[change.service, KINDS.get(change.kind, "deploy")] = change
     findings = [_finding(change, kind, onset) for (_, kind), change in last.items()]
     return sorted(findings, key=lambda f: (-f.size, f.service, f.kind))
+
+
+def in_force(changes: Iterable[Change]) -> list[Change]:
+    """Those of the changes (in order of time) that no later rollback of the same service took back."""
+    standing: list[Change] = []
+    for change in changes:
+        if change.kind == "rollback":
+            back = _place(standing, change)
+            standing = [c for i, c in enumerate(standing) if c.service != change.service or i <= back]
+        standing.append(change)
+    return standing
+
+
+def _place(standing: Sequence[Change], rollback: Change) -> int:
+    """The place of the change that a rollback goes back to; without a version the one before the last is meant."""
+    own = [i for i, change in enumerate(standing) if change.service == rollback.service]
+    named = [i for i in own if rollback.version and standing[i].version == rollback.version]
+    return named[-1] if named else own[-2] if len(own) > 1 else -1
 
 
 def supported(findings: Sequence[Finding]) -> list[Finding]:
@@ -55,18 +75,22 @@ def supported(findings: Sequence[Finding]) -> list[Finding]:
 
 def _finding(change: Change, kind: str, onset: float) -> Finding:
     ahead = max(onset - change.time, 0.0)
-    minutes = round(ahead / 60.0)
+    minutes, seconds = round(ahead / 60.0), round(ahead)
+    near = ahead < _SOON_SECONDS
     version = f" {change.version}" if change.version else ""
     figures = {"minutes_before_onset": minutes, "change": change.kind, "summary": change.summary}
+    if near:
+        figures["seconds_before_onset"] = seconds
     if change.version:
         figures["version"] = change.version
+    when = f"{seconds} s" if near else f"{minutes} min"
     return Finding(
         detector="changes",
         signal="changes",
         service=change.service,
         kind=kind,
         size=_AT_ONCE / (1.0 + ahead / _HALF_SECONDS),
-        text=f"{change.kind}{version} of {change.service} {minutes} min before the onset: {change.summary}",
+        text=f"{change.kind}{version} of {change.service} {when} before the onset: {change.summary}",
         figures=figures,
         onset=change.time,
     )

@@ -14,6 +14,12 @@ from opsleuth.state.results import Observation
 MOST_CLAIMS = 4
 """Claims per cause: the best finding of each kind of signal, then the rest."""
 
+MOST_SHOWN = 2
+"""Pieces of evidence cited for a finding besides the ranking."""
+
+_FACTS = {"changes_list": ("changes", "summary"), "database_statements": ("statements", "statement")}
+"""Tools that list facts: where the rows are, and which figure of a finding names one."""
+
 RECENT_MINUTES = 60
 """Changes that break something mostly do so within the hour, by their first traffic."""
 
@@ -162,9 +168,18 @@ def _shown_by(finding: Mapping[str, Any], ranking: Observation, view: PlannerVie
         for o in view.observations
         if o.tool != ranking.tool
         and not o.status.is_error
-        and any(f.get("text") == text for f in _findings(o))
+        and (any(f.get("text") == text for f in _findings(o)) or _holds(o, finding))
     ]
-    return tuple(dict.fromkeys((*own[:2], ranking.evidence)))
+    return tuple(dict.fromkeys((*own[:MOST_SHOWN], ranking.evidence)))
+
+
+def _holds(observation: Observation, finding: Finding) -> bool:
+    """Whether the change or the statement that the finding tells of stands in what its own source answered."""
+    rows, figure = _FACTS.get(observation.tool, ("", ""))
+    told = finding["figures"].get(figure)
+    return bool(told) and any(
+        told in (row.get("summary"), row.get("statement")) for row in observation.record.get(rows, ())
+    )
 
 
 def _findings(observation: Observation) -> Iterable[Mapping[str, Any]]:
@@ -190,7 +205,9 @@ def _advice(
     """First undo what set it off, then what else helps with each kind of cause; each sentence once."""
     if change is not None and not evidence_of("service_rollback", view):
         yield _undo(change, triggered, view)
-    said: set[str] = set()
+    said = (
+        set(advice("deploy", cases[0].cause.service)[:1]) if evidence_of("service_rollback", view) else set()
+    )
     for case in cases[:2]:
         for text in advice(case.cause.kind, case.cause.service):
             if text not in said and not (change is not None and text.startswith("Undo the ")):

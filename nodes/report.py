@@ -43,7 +43,7 @@ def report(state: Investigation, deps: Deps) -> Document:
         "hypotheses": raw["hypotheses"],
         "plan": raw["plan"],
         "impact": impact(state, observed),
-        "timeline": timeline(state, observed),
+        "timeline": timeline(state, observed, _acted(deps)),
         "evidence": [
             _evidence(row, observed[row.number - 1])
             for row in deps.store.evidence.list(deps.run)
@@ -78,6 +78,16 @@ def _runbooks(observed: Iterable[Observation]) -> Iterable[Mapping[str, Any]]:
             if book["name"] not in seen:
                 seen.add(book["name"])
                 yield {**{key: book[key] for key in ("name", "title", "fits_by")}, "evidence": o.evidence}
+
+
+def _acted(deps: Deps) -> Iterable[dict[str, Any]]:
+    """When each change was made, and when it was seen to have worked."""
+    for row in deps.store.effects.list(deps.run):
+        if row.status == "done" and row.finished:
+            yield {"time": row.finished, "text": f"{row.tool} of {row.target} done", "evidence": None}
+    for seen in deps.store.evidence.list(deps.run):
+        if seen.tool.endswith(".check") and seen.status == ResultStatus.OK:
+            yield {"time": seen.fetched, "text": f"seen: {seen.headline}", "evidence": seen.id}
 
 
 def _told(code: str, deps: Deps) -> Iterable[Mapping[str, Any]]:

@@ -17,16 +17,20 @@ LEAD = timedelta(hours=2)
 """How long before the window an entry may lie: a change two hours earlier can still be the cause."""
 
 
-def timeline(state: Investigation, observed: Sequence[Observation]) -> list[Entry]:
+def timeline(
+    state: Investigation, observed: Sequence[Observation], acted: Iterable[Entry] = ()
+) -> list[Entry]:
     """Entries `{time, text, evidence}`, oldest first, each once, at most `MOST`.
 
     Changes of the services concerned, all of them where no cause is known; and when the findings about those began.
+    `acted` are the entries of changes that the run made.
     """
     own = [o for o in observed if not o.status.is_error and o.evidence == f"E{o.number}"]
     services = _concerned(state)
     known = services or state.draft is None or state.draft.verdict is not Verdict.INCONCLUSIVE
     told = [
         *_alert(state),
+        *acted,
         *(e | {"evidence": o.evidence} for o in own for e in _changes(o.record, services if known else None)),
     ]
     began = [e | {"evidence": o.evidence} for o in own for e in _beginnings(o.record, services)]
@@ -75,6 +79,7 @@ def _beginnings(record: Mapping[str, Any], services: Collection[str]) -> Iterabl
             finding.get("service") in services
             and finding.get("onset")
             and finding.get("direction") == "cause"
+            and finding.get("signal") != "statements"  # read every so often: what is new was there before
         ):
             yield {"time": finding["onset"], "text": f"{finding['service']}: {_began(finding)}"}
 

@@ -23,7 +23,16 @@ class Watched(ServiceState):
 
     def document(self) -> dict[str, Any]:
         wrong = self.wrong()
-        return ServiceState.document(self) | {"health": ", ".join(wrong) if wrong else "healthy"}
+        health = ", ".join(wrong) if wrong else "healthy"
+        return ServiceState.document(self) | {"health": health, "versions": self._good()}
+
+    def _good(self) -> list[str]:
+        """What ran, without the releases that were taken back: nobody should go back to those."""
+        good: list[str] = []
+        for _, version in self.history:
+            good = good[: good.index(version)] if version in good else good
+            good.append(version)
+        return good
 
 
 class LabWorld(World):

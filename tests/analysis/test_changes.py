@@ -4,6 +4,7 @@ import pytest
 from platform_rows import ONSET, recording
 
 from opsleuth.analysis import changes
+from opsleuth.analysis.changes import in_force
 from opsleuth.analysis.records import Change, Finding
 
 
@@ -61,3 +62,15 @@ def test_what_is_no_cause_supports_no_change(direction: str) -> None:
 def test_no_changes_no_findings() -> None:
     assert changes.find(recording()) == []
     assert changes.supported([]) == []
+
+
+def test_a_change_that_was_taken_back_is_no_longer_in_force() -> None:
+    deploy = Change(100.0, "orders", "deploy", "new", version="2")
+    other = Change(110.0, "cart", "config", "limits")
+    back = Change(200.0, "orders", "rollback", "back to 1", version="1")
+    first = Change(1.0, "orders", "deploy", "first", version="1")
+    assert in_force([first, deploy, other, back]) == [first, other, back]
+    assert in_force([deploy, other, back]) == [other, back]
+    assert in_force([first, deploy, other]) == [first, deploy, other]
+    unnamed = Change(200.0, "orders", "rollback", "back")
+    assert in_force([first, deploy, unnamed]) == [first, unnamed]

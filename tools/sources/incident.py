@@ -54,16 +54,15 @@ class Incident:
 
 
 def alert_facts(alert: Alert | None, question: str = "") -> AlertFacts:
-    """The alert as detectors read it; without one, the question's text alone. What claims no onset began when it fired."""
+    """The alert as detectors read it; without one, the question's text alone."""
     if alert is None:
         return AlertFacts(text=question)
-    began = alert.onset or alert.fired_at
     return AlertFacts(
         text=alert.text,
         service=alert.service,
         metric=alert.metric,
         severity=alert.severity,
-        onset=began.timestamp() if began else None,
+        onset=alert.onset.timestamp() if alert.onset else None,
         fired=alert.fired_at.timestamp() if alert.fired_at else None,
     )
 
