@@ -1,5 +1,6 @@
 """The live lab from the command line: up, broken, healed, looked at, down."""
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -10,11 +11,11 @@ from typing import Any
 
 from opsleuth.console.options import Options
 from opsleuth.console.reading import note, screen_of
-from opsleuth.console.sourcing import trust
 from opsleuth.console.times import parse_duration
 from opsleuth.scenarios.lab.remote import Lab, start
-from opsleuth.state.configfile import PROJECT_FILE, read_toml
+from opsleuth.state.configfile import PROJECT_FILE
 from opsleuth.state.errors import ConfigError, UsageError
+from opsleuth.state.trust import trust
 
 _ALERT_SECONDS = 60.0
 _WELL_SECONDS = 120.0
@@ -30,7 +31,7 @@ def up(folder: Path, orders: int, duration: str, *, detach: bool) -> int:
     began = time.monotonic()
     lab = start(folder, orders, _seconds(duration), None if detach else os.getppid(), note)
     config = lab.folder / PROJECT_FILE
-    trust(config, read_toml(config)[1])
+    trust(config, hashlib.sha256(config.read_bytes()).hexdigest())
     note(
         f"the lab is up after {time.monotonic() - began:.0f} s, until {_clock(lab.state()['until'])}. "
         f"Next: opsleuth lab fault release --dir {folder}"

@@ -32,6 +32,12 @@ def test_common_names_have_their_role(metric: str, unit: str, role: str, scale: 
     assert (found.name, found.scale) == (role, scale)
 
 
+def test_requests_that_wait_are_no_demand() -> None:
+    found = role_of("db_pool_waiting_requests", "")
+    assert found is not None
+    assert found.name == "queue"
+
+
 @pytest.mark.parametrize("metric", ["", "temperature", "build_info", "MaximumUsedTransactionIDs"])
 def test_a_name_that_says_nothing_has_no_role(metric: str) -> None:
     assert role_of(metric, "") is None

@@ -204,3 +204,17 @@ def test_a_project_s_file_is_trusted_first(
     file.write_text(file.read_text() + "# changed\n")
     assert program("run", "cart is slow").returncode == ExitCode.CONFIG
     assert [path.name for path in file.parent.iterdir()] == ["config.toml"]
+
+
+def test_a_platform_stands_beside_the_sources_and_is_named_to_whoever_trusts_the_file(tmp_path: Path) -> None:
+    text = PROMETHEUS + '[environments.prod.platform]\nurl = "http://127.0.0.1:8"\nname = "shop"\n'
+    file = read_file("project", written(tmp_path, text))
+    found = configured((file,))
+    assert found.platform == {
+        "url": "http://127.0.0.1:8",
+        "name": "shop",
+        "environment": "production",
+        "keys": True,
+    }
+    assert "prod: changes through http://127.0.0.1:8, each after a person's yes" in found.reaches
+    assert configured((read_file("user", written(tmp_path / "x", PROMETHEUS)),)).platform is None

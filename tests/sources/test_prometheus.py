@@ -234,8 +234,28 @@ async def test_counters_histograms_and_gauges(tmp_path: Path) -> None:
     assert level["http_requests_errors", "/s"] == pytest.approx(1)
     assert level["request_seconds_p50", "s"] == pytest.approx(0.1)
     assert level["request_seconds_p95", "s"] == pytest.approx(0.91)
+    assert level["request_seconds_mean", "s"] == pytest.approx(0.3)
+    assert level["requests", "/s"] == pytest.approx(10 / 15)
+    assert not any(metric.startswith("request_seconds_count") for metric, _ in level)
     assert level["jobs_done_rate", "/s"] == pytest.approx(2)
     assert level["heap_bytes", "bytes"] == pytest.approx(1003, abs=4)
+
+
+async def test_seconds_where_a_server_scrapes_every_second(tmp_path: Path) -> None:
+    """Failures that begin with their first have none before; rates follow within seconds."""
+    times = [1_772_542_800 + i for i in range(60)]
+    lines = ["# TYPE http_requests counter"]
+    lines += [f'http_requests_total{{service="cart",status="200"}} {30 * i} {t}' for i, t in enumerate(times)]
+    lines += [
+        f'http_requests_total{{service="cart",status="500"}} {12 * i} {t}' for i, t in enumerate(times[40:])
+    ]
+    with servers.prometheus(tmp_path, "\n".join([*lines, "# EOF", ""])) as url:
+        source = one(kind="prometheus", url=url, before=0, step=1, rate=5)
+        found = (await source.read(["metrics"], Span(times[10], times[-1]))).metrics or ()
+    [failed] = [s for s in found if s.metric == "http_requests_errors"]
+    by_time = dict(zip(failed.times, failed.values, strict=True))
+    assert by_time[times[30]] == 0.0
+    assert by_time[times[50]] == pytest.approx(12)
 
 
 @pytest.mark.parametrize(
