@@ -161,6 +161,8 @@ def _asked(
     window = f"{max(span.step, settings.rate):g}s"
     for name in names:
         label, kind = owner[name], kind_of(name, catalogue.types)
+        if name.endswith("_count") and f"{name.removesuffix('_count')}_bucket" in owner:
+            kind = "counter"  # of a histogram, whatever the server says of its parts
         if kind == "histogram":
             yield from _quantiles(name, label, settings, window)
             if f"{name.removesuffix('_bucket')}_sum" in owner:
