@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from opsleuth.analysis.changes import KINDS
+from opsleuth.analysis.kinds import SYMPTOMS, shows_as
 from opsleuth.analysis.records import Change, Finding, Recording
 from opsleuth.analysis.statements import shortened
 
@@ -20,7 +21,7 @@ SLACK_SECONDS = 2.0
 def attributed(recording: Recording, findings: Sequence[Finding]) -> list[Finding]:
     """The findings; a new statement's database becomes the victim of the release that brought it, which is added.
 
-    Whoever made the release is its victim too, in so far as it complains of what the database does.
+    Whoever made the release is its victim too, in so far as it complains of the database or of what follows from it.
     """
     brought: list[Finding] = []
     victims: set[tuple[str, str]] = set()
@@ -28,7 +29,8 @@ def attributed(recording: Recording, findings: Sequence[Finding]) -> list[Findin
         change = _behind(recording, finding) if finding.figures.get("new") else None
         if change is not None:
             brought.append(_brought(finding, change))
-            victims |= {(finding.service, finding.kind), (change.service, finding.kind)}
+            follows = {finding.kind, *shows_as(finding.kind)} - SYMPTOMS
+            victims |= {(finding.service, finding.kind), *((change.service, kind) for kind in follows)}
     told = (replace(f, direction="victim") if (f.service, f.kind) in victims else f for f in findings)
     return [*told, *brought]
 

@@ -1,11 +1,13 @@
 """A statement that is new since a release of its caller is the release's; one that grew slow by itself is the database's."""
 
+from dataclasses import replace
+
 import pytest
 
 from opsleuth.analysis import statements
 from opsleuth.analysis.brought import WITHIN_SECONDS, attributed
 from opsleuth.analysis.ranking import detect, rank
-from opsleuth.analysis.records import AlertFacts, Change, Dependency, Recording, Span, StatementLoad
+from opsleuth.analysis.records import AlertFacts, Change, Dependency, LogLine, Recording, Span, StatementLoad
 
 ONSET = 1_000.0
 CALLS = [Dependency("web", "cart"), Dependency("cart", "cart-db")]
@@ -34,6 +36,12 @@ RELEASE = Change(ONSET - 5, "cart", "deploy", "find carts", version="2.0.0")
 def test_the_release_is_the_cause_and_the_database_its_victim() -> None:
     seen = recording(BROUGHT, RELEASE)
     ranking = rank(seen, detect(seen))
+    assert [(s.service, s.kind) for s in ranking.suspects[: ranking.causes]] == [("cart", "deploy")]
+    lines = [
+        LogLine(ONSET + i, "cart", "connection pool exhausted: none of 12 became free") for i in range(20)
+    ]
+    loud = replace(seen, logs=lines)
+    ranking = rank(loud, detect(loud))
     assert [(s.service, s.kind) for s in ranking.suspects[: ranking.causes]] == [("cart", "deploy")]
     [said] = [f for f in ranking.suspects[0].findings if f.detector == "brought"]
     assert said.text == f'The statement "{NEW}" is new on cart-db since deploy 2.0.0 of cart: find carts.'
