@@ -10,7 +10,7 @@ from dataclasses import replace
 from opsleuth.analysis.changes import KINDS
 from opsleuth.analysis.kinds import SYMPTOMS, shows_as
 from opsleuth.analysis.records import Change, Finding, Recording
-from opsleuth.analysis.statements import shortened
+from opsleuth.analysis.statements import first_seen, shortened
 
 # A release serves within minutes, and statements are read every so often.
 WITHIN_SECONDS = 600.0
@@ -23,10 +23,12 @@ def attributed(recording: Recording, findings: Sequence[Finding]) -> list[Findin
 
     Whoever made the release is its victim too, in so far as it complains of the database or of what follows from it.
     """
+    seen = first_seen(recording)
     brought: list[Finding] = []
     victims: set[tuple[str, str]] = set()
     for finding in findings:
-        change = _behind(recording, finding) if finding.figures.get("new") else None
+        since = seen.get((finding.service, finding.figures.get("statement", "")))
+        change = None if since is None else _behind(recording, finding.service, since)
         if change is not None:
             brought.append(_brought(finding, change))
             follows = {finding.kind, *shows_as(finding.kind)} - SYMPTOMS
@@ -35,12 +37,10 @@ def attributed(recording: Recording, findings: Sequence[Finding]) -> list[Findin
     return [*told, *brought]
 
 
-def _behind(recording: Recording, finding: Finding) -> Change | None:
+def _behind(recording: Recording, database: str, since: float) -> Change | None:
     """The last change of a caller of the database before the statement was first seen."""
-    if finding.onset is None:
-        return None
-    latest = finding.onset + SLACK_SECONDS
-    callers = set(_callers(recording, finding.service))
+    latest = since + SLACK_SECONDS
+    callers = set(_callers(recording, database))
     fitting = [
         change
         for change in recording.changes or ()

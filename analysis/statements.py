@@ -65,17 +65,13 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A statement that matters: why (`kind`), how much (`size`), in which words, by which figures.
-
-    `since` is when it was first seen, of one that was not there before.
-    """
+    """A statement that matters: why (`kind`), how much (`size`), in which words, by which figures."""
 
     load: Load
     kind: str
     size: float
     because: str
     figures: Mapping[str, float]
-    since: float | None = None
 
 
 def find(recording: Recording) -> list[Finding]:
@@ -93,6 +89,22 @@ def find(recording: Recording) -> list[Finding]:
             groups[load.database, judged.kind].append(judged)
     findings = [_finding(kind, group) for (_, kind), group in groups.items()]
     return sorted(findings, key=lambda f: (-f.size, f.service, f.kind))
+
+
+def first_seen(recording: Recording) -> dict[Key, float]:
+    """When each statement was first busy, of those that were not when their database was first read."""
+    readings = _readings(recording.statements or ())
+    busy = {
+        key: [load.time for load in loads if load.time is not None and load.sessions]
+        for key, loads in readings.items()
+    }
+    begun: dict[str, float] = {}
+    for (database, _), loads in readings.items():
+        times = [load.time for load in loads if load.time is not None]
+        begun[database] = min(
+            [*times, begun.get(database, times[0])] if times else [begun.get(database, 0.0)]
+        )
+    return {key: times[0] for key, times in busy.items() if times and times[0] > begun[key[0]]}
 
 
 def wait_class(name: str) -> str:
@@ -209,8 +221,7 @@ def _compare(past: Sequence[Load], later: Sequence[Load], usual: float) -> Judge
     if size <= SPREADS / 3.0 or extra < LEAST_EXTRA:
         return None
     if not any(load.sessions is None or load.sessions > 0.0 for load in past):
-        first = next((load.time for load in later if load.sessions), None)
-        return Judged(now, _slow_kind(past, now), size, "was not there before the onset", {}, first)
+        return Judged(now, _slow_kind(past, now), size, "was not there before the onset", {})
     for name, kind, unit in (
         ("mean_ms", _slow_kind(past, now), "ms a call"),
         ("per_second", "traffic", "calls a second"),
@@ -258,9 +269,7 @@ def _finding(kind: str, group: Sequence[Judged]) -> Finding:
             **worst.figures,
             "statement": load.statement,
             "statements": len(group),
-            **({"new": True} if worst.since is not None else {}),
         },
-        onset=worst.since,
         # Whoever calls more often sits upstream of the database.
         direction="victim" if kind == "traffic" else "cause",
     )
