@@ -12,6 +12,8 @@ from opsleuth.analysis.traffic import Traffic, traffic_of
 NOTICEABLE = 3.0
 # A tenth of the level is nothing, whatever the quantity.
 FLOOR_SHARE = 0.1
+# Rates are taken over some seconds, and rise as late.
+RATE_SECONDS = 15.0
 # So few samples have no level of their own.
 ENOUGH = 3
 
@@ -68,10 +70,12 @@ def _first_on_its_side(before: Sequence[float], after: Sequence[float]) -> int |
 def _rise(recording: Recording) -> float | None:
     """When latency or failures rose, not after the alert: of the alerting service, failing that of any other."""
     alert, window = recording.alert, recording.window
-    span = Span(window.start, min(window.end, alert.fired if alert.fired is not None else window.end))
+    latest = window.end if alert.fired is None else min(window.end, alert.fired)
+    span = Span(window.start, latest + RATE_SECONDS)
     traffic = traffic_of(recording.metrics)
     own = [traffic[alert.service]] if alert.service in traffic else []
-    return _clearest(own, window, span) or _clearest(traffic.values(), window, span)
+    rise = _clearest(own, window, span) or _clearest(traffic.values(), window, span)
+    return None if rise is None else min(rise, latest)
 
 
 def _clearest(services: Iterable[Traffic], window: Span, span: Span) -> float | None:

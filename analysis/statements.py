@@ -29,6 +29,8 @@ SPREADS = 3.0
 LEAST_SPREAD = 0.1
 # A tenth of a session more is nothing, however little a database usually has to do.
 LEAST_EXTRA = 0.1
+# Onsets are known to a sample or two: what came up so long before one came with it.
+JUST_BEFORE_SECONDS = 60.0
 # Size of extra load that equals all the load the database usually has; a third of that is just noticeable.
 DOUBLE_LOAD = 10.0
 
@@ -79,7 +81,7 @@ def find(recording: Recording) -> list[Finding]:
 
     `size` is average active sessions, or ten times the share by which a statement adds to the usual load.
     """
-    earlier, now = _split(_readings(recording.statements or ()), recording.alert.onset)
+    earlier, now = _split(_readings(recording.statements or ()), recording.alert.onset, first_seen(recording))
     groups: dict[Key, list[Judged]] = defaultdict(list)
     for key, later in now.items():
         load = later[-1]
@@ -162,13 +164,16 @@ def _between(before: StatementLoad, row: StatementLoad) -> Load:
 
 
 def _split(
-    readings: Mapping[Key, Sequence[Load]], onset: float | None
+    readings: Mapping[Key, Sequence[Load]], onset: float | None, seen: Mapping[Key, float]
 ) -> tuple[dict[Key, list[Load]], dict[Key, Sequence[Load]]]:
-    """The readings before the onset, and those of each statement from then on (or the last of all, if there is none)."""
+    """The readings before the onset (one first seen just before it began with it), and those of each statement from then on (or the last of all, if there is none)."""
     earlier: dict[Key, list[Load]] = {}
     later: dict[Key, Sequence[Load]] = {}
     for key, loads in readings.items():
-        before = [load for load in loads if onset is not None and load.time is not None and load.time < onset]
+        cut = onset
+        if onset is not None and 0.0 < onset - seen.get(key, onset) <= JUST_BEFORE_SECONDS:
+            cut = seen[key]
+        before = [load for load in loads if cut is not None and load.time is not None and load.time < cut]
         if before:
             earlier[key] = before
         if len(before) < len(loads):
