@@ -79,9 +79,7 @@ def _caused(suspects: Sequence[Suspect], number: int, ranking: Observation, view
     sentences = [f"{'Cause' if len(cases) == 1 else 'Causes'}: {names}.", _sentence(cases[0].claims[0].text)]
     sentences += [f"What changed: {_sentence(claim.text)}" for claim in triggered]
     if not ruled_out:
-        sentences.append(
-            "It was the only candidate." if len(cases) == 1 else "There were no other candidates."
-        )
+        sentences += _alone(suspects[:number], view)
     return Conclusion(
         verdict=Verdict.CAUSE_FOUND,
         answer=" ".join(sentences),
@@ -185,6 +183,15 @@ def _holds(observation: Observation, finding: Finding) -> bool:
 def _findings(observation: Observation) -> Iterable[Mapping[str, Any]]:
     found = observation.record.get("findings", ())
     return [f for f in found if isinstance(f, Mapping)]
+
+
+def _alone(causes: Sequence[Suspect], view: PlannerView) -> list[str]:
+    """What there is to say where nothing was ruled out; nothing where a hypothesis on another service was refuted."""
+    thought_of = view.state.hypotheses
+    if {h.service for h in thought_of} - {str(suspect["service"]) for suspect in causes}:
+        return []
+    sole = len(causes) == 1 and len(thought_of) <= 1
+    return ["It was the only candidate." if sole else "There were no other candidates."]
 
 
 def _rival(rival: Suspect, first: Suspect, ranking: Observation, ids: "count[int]") -> tuple[RuledOut, Claim]:
