@@ -96,6 +96,9 @@ class Worker:
         """One attempt of a run. Raises Again where the run has not come to an end or a question by it."""
         log.info("%s of %s begins", run, team)
         with self._store() as store:
+            row = store.runs.get(run)
+            if row is None or row.status in FINISHED:
+                return  # removed meanwhile, or ended by a job before this one: only a person resumes what is over
             try:
                 outcome = await self._attempt(store, run)
             except NotFound:

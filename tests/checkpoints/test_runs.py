@@ -159,11 +159,13 @@ def test_lineage_goes_up_to_the_nearest_fork(store: Store) -> None:
 
 def test_lineage_of_a_run_that_is_made_later(store: Store) -> None:
     assert store.runs.lineage("inv-b") == (("inv-b", None),)
+    make(store, "inv-a")
     make(store, "inv-b", parent="inv-a", forked_at_observation=2)
     assert store.runs.lineage("inv-b") == (("inv-b", None), ("inv-a", 2))
 
 
 def test_a_circle_of_parents_ends(store: Store) -> None:
-    make(store, "inv-a", parent="inv-b", forked_at_observation=1)
+    make(store, "inv-a")
     make(store, "inv-b", parent="inv-a", forked_at_observation=1)
+    store.runs.update("inv-a", parent="inv-b", forked_at_observation=1)
     assert store.runs.lineage("inv-a") == (("inv-a", None), ("inv-b", 1))

@@ -118,6 +118,18 @@ async def test_a_run_is_cancelled_while_it_waits_or_queues(api: Api, world: Plac
     ] == "canceled"
 
 
+async def test_a_job_too_many_begins_nothing_again(api: Api, world: Place, server: Server) -> None:
+    world.write(calls("restart", "a"), concludes("Done.", "E1"))
+    run = await api.start()
+    token = api.token("run")
+    assert (await api("POST", f"/api/tasks/{run}/cancel", token, json={})).status_code == 202
+    async with working(world, server):
+        await until(api, run, Status.CANCELED)
+        await seen(lambda: not api.store.jobs.counts())
+    assert api.store.runs.find(run).status is Status.CANCELED
+    assert api.store.approvals.list(run) == ()
+
+
 async def test_a_worker_that_is_told_to_end_stops_at_a_node_and_another_goes_on(
     api: Api, world: Place, server: Server
 ) -> None:

@@ -24,18 +24,25 @@ from opsleuth.checkpoints.bodies import CAP
 MB = 1_000_000
 
 
+# What a process took counts from its fork on, when it still has its parent's memory: so its parent is a small one.
+_MEASURE = """
+import json, resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+print(json.dumps((done.returncode, done.stdout, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)))
+"""
+
+
 def measured(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, int]:
     """Run a program: its exit code, its stdout, and the most memory (bytes, resident) that it took."""
-    reading, writing = os.pipe()
-    with subprocess.Popen(
-        command, env=dict(environment), stdout=writing, stdin=subprocess.DEVNULL
-    ) as process:
-        os.close(writing)
-        with os.fdopen(reading, encoding="utf-8") as stream:
-            said = stream.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, said, used.ru_maxrss * 1024
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE, *command],
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    code, said, most = json.loads(done.stdout)
+    return code, said, most
 
 
 def test_fifty_megabytes_from_one_tool(tmp_path: Path) -> None:
