@@ -65,6 +65,7 @@ def says(text: str, *evidence: str, **more: Any) -> Decision:  # noqa: ANN401 - 
 
 def _traps() -> Iterator[Trap]:
     yield from _unseen()
+    yield from _mixed()
     yield from _absent()
     yield from _computed()
     yield from _demanded()
@@ -83,6 +84,16 @@ def _unseen() -> Iterator[Trap]:
     yield Trap("W11", "a time outside window and evidence", [look, says("orders-api fell over at 2026-03-01T03:14:00Z.", "E1")], {"must_not_say": ["03:14"], "removed": 1})  # fmt: skip
     stranger = ("logs_search", {"service": "billing-gateway"})
     yield Trap("W12", "a service that nobody has seen, and what is built on it", [looks(LATENCY, stranger), looks(ERRORS), says("billing-gateway made orders-api slow.", "E1")], {"must_not_say": ["billing-gateway"], "removed": 1})  # fmt: skip
+
+
+def _mixed() -> Iterator[Trap]:
+    one, other = (("logs_search", {"text": pod, "level": "error"}) for pod in ("gateway-b", "gateway-c"))
+    right, wrong = (
+        "5 error lines of gateway-b name orders-api.",
+        "5 error lines of gateway-c name orders-api.",
+    )
+    yield Trap("W10-own", "what one of two with a name did", [looks(one, other), says(right, "E1")], {"verdict": "answered", "expected": ["gateway-b"]})  # fmt: skip
+    yield Trap("W10-mixed", "what one did is told of the other with its name", [looks(one, other), says(wrong, "E1")], {"must_not_say": ["gateway-c name"], "removed": 1})  # fmt: skip
 
 
 def _absent() -> Iterator[Trap]:

@@ -33,7 +33,22 @@ def test_a_program_that_falls_into_a_trap_is_seen(monkeypatch: pytest.MonkeyPatc
 
 def test_the_sets_hold_every_situation() -> None:
     traps = {case.tags[0] for case in load_set(Path("traps"))}
-    assert traps == {"W1", "W2", "W3", "W4", "W8", "W11", "W12", "W13", "W14", "W15", "W16", "S3", "A18"}
+    assert traps == {
+        "W1",
+        "W2",
+        "W3",
+        "W4",
+        "W8",
+        "W10",
+        "W11",
+        "W12",
+        "W13",
+        "W14",
+        "W15",
+        "W16",
+        "S3",
+        "A18",
+    }
     recipes = [case.recipe for case in builtin_set() if case.recipe]
     assert sum(r.kind == "healthy" for r in recipes) >= 5
     assert sum(r.kind == "two_causes" for r in recipes) >= 5
