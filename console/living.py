@@ -4,8 +4,10 @@ import hashlib
 import importlib.util
 import json
 import os
+import shlex
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,8 @@ def fault(options: Options, folder: Path, name: str, after: float) -> int:
             f"no alert came within {_ALERT_SECONDS:.0f} s: opsleuth lab status shows how the shop is"
         )
     note(f"the alert came after {fired['alerted_at'] - fired['fault_at']:.0f} s: {lab.folder / 'alert.json'}")
-    screen_of(options).line(f"cd {lab.folder} && opsleuth run --alert alert.json --since {_stamp(well)}")
+    command = f"cd {shlex.quote(str(lab.folder))} && opsleuth run --alert alert.json --since {_stamp(well)}"
+    replace(screen_of(options), width=None).line(command)  # to be copied: whole, in one line
     return 0
 
 

@@ -102,6 +102,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.console.html.page",
         "opsleuth.console.keeping",
         "opsleuth.console.layering",
+        "opsleuth.console.living",
         "opsleuth.console.looking",
         "opsleuth.console.modeling",
         "opsleuth.console.placing",
