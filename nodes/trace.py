@@ -1,6 +1,7 @@
 """The trace of one attempt: what happened, and where in the loop."""
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from opsleuth.checkpoints.store import Store
@@ -39,14 +40,13 @@ class Trace:
         `along` writes what the event tells of, in the same transaction.
         """
         self.later(kind, **data)
-        try:
+        with ExitStack() as undoing:
+            undoing.callback(self._waiting.pop)  # what it tells of did not happen
             with self._store.transaction():
                 if along is not None:
                     along()
                 stored = [self._append(*waiting) for waiting in self._waiting]
-        except BaseException:
-            self._waiting.pop()  # what it tells of did not happen
-            raise
+            undoing.pop_all()
         self._waiting.clear()
         for event in stored:
             self._on_event(event)

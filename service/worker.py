@@ -139,11 +139,10 @@ class Worker:
     def _store(self) -> Iterator[Store]:
         """A store for one attempt, kept for the next one unless something went wrong with it."""
         store = self._idle.pop() if self._idle else Store.open(self.place, self.clock, Redactor())
-        try:
+        with contextlib.ExitStack() as undoing:
+            undoing.callback(store.close)
             yield store
-        except BaseException:
-            store.close()
-            raise
+            undoing.pop_all()
         self._idle.append(store)
 
     async def _sweep(self, app: procrastinate.App) -> None:

@@ -1,5 +1,7 @@
 """Make our schema on a server, and bring an older one up to date. A newer one, or another's, is left as it is."""
 
+from contextlib import ExitStack
+
 from opsleuth.checkpoints import scripts
 from opsleuth.checkpoints.errors import NotFound, NotWritable, Unreadable
 from opsleuth.checkpoints.places import Server
@@ -20,15 +22,14 @@ def open_database(server: Server, *, read_only: bool = False) -> Database:
     if not read_only:
         _make_folder(server)
     database = Database(server, server.url, read_only=read_only)
-    try:
+    with ExitStack() as undoing:
+        undoing.callback(database.close)
         version = check_version(database)
         if version < scripts.SCHEMA_VERSION:
             _bring_up(database, version)
         if database.saved is not database and not read_only:
             _make_schema(database.saved)
-    except BaseException:
-        database.close()
-        raise
+        undoing.pop_all()
     return database
 
 

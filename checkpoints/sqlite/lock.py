@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,15 +32,14 @@ class RunLock:
 
     def __enter__(self) -> Self:
         descriptor = self._open()
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with ExitStack() as undoing:
+            undoing.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self._busy() from None
             self._sign(_TAKE)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise self._busy() from None
-        except BaseException:
-            os.close(descriptor)
-            raise
+            undoing.pop_all()
         self._descriptor = descriptor
         return self
 

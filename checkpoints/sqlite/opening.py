@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from opsleuth.checkpoints import scripts
@@ -27,13 +27,12 @@ def open_database(path: Path, *, read_only: bool = False) -> Database:
     else:
         _create_file(path)
     database = Database(path, read_only=read_only)
-    try:
+    with ExitStack() as undoing:
+        undoing.callback(database.close)
         version = check_version(database)
         if version < scripts.SCHEMA_VERSION:
             _bring_up(database, version)
-    except BaseException:
-        database.close()
-        raise
+        undoing.pop_all()
     return database
 
 

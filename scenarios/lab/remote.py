@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -110,12 +111,11 @@ def start(folder: Path, orders: int, seconds: float, parent: int | None, tell: C
             text=True,
             start_new_session=True,
         )
-    try:
+    with ExitStack() as undoing:
+        undoing.callback(process.wait)
+        undoing.callback(process.terminate)
         last = _listen(process, tell)
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
+        undoing.pop_all()
     lab = Lab.found(folder)
     if lab is None:
         process.wait()
