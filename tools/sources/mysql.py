@@ -16,12 +16,11 @@ from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, Statemen
 from opsleuth.tools.arguments import zulu
 from opsleuth.tools.sources import mysql_sql as sql
 from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings, refused
+from opsleuth.tools.sources.database import SKEW_SECONDS, DatabaseSource
+from opsleuth.tools.sources.live import Check, Fetched, refused
 from opsleuth.tools.sources.settings import MySql
 from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
 
-NOW_SECONDS = 900.0
-SKEW_SECONDS = 30.0
 REMEDY = "MySQL and MariaDB need the extra 'mysql': pip install 'opsleuth[mysql]'"
 RIGHTS = "GRANT PROCESS ON *.*, SELECT ON performance_schema.*, SELECT ON mysql.slow_log TO the account"
 _FULL = 0.9
@@ -35,25 +34,17 @@ _Row = Mapping[str, Any]
 T = TypeVar("T")
 
 
-class MySqlSource(LiveSource):
+class MySqlSource(DatabaseSource[MySql]):
     """The source of kind `mysql` or `mariadb`."""
 
-    capabilities: frozenset[Capability] = frozenset({"statements", "objects", "events"})
-
-    def __init__(self, name: str, settings: MySql, surroundings: Surroundings) -> None:
-        super().__init__(name, settings, surroundings)
-        self._settings = settings
-        self.database = self.named(settings.name or name)
-
     async def fetch(self, capability: Capability, window: Span) -> Fetched:
-        now = self.clock.now().timestamp()
-        current = window.end > now - NOW_SECONDS
+        past = self.past(window)
         if capability == "statements":
-            return await self._with(lambda session: self._statements(session, window, current=current))
-        if not current:
-            ago = f"the window ended {(now - window.end) / 60:,.0f} minutes ago"
+            return await self._with(lambda session: self._statements(session, window, current=not past))
+        if past:
             return Fetched(
-                {capability: []}, notes=(f"sessions and locks are known only as they are now; {ago}",)
+                {capability: []},
+                notes=(f"sessions and locks are known only as they are now; the window {past}",),
             )
         rows = self._objects if capability == "objects" else self._events
         return await self._with(lambda session: Fetched({capability: rows(session)}, tuple(session.asked)))

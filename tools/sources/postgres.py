@@ -17,7 +17,8 @@ from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, Statemen
 from opsleuth.tools.arguments import zulu
 from opsleuth.tools.sources import postgres_sql as sql
 from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
+from opsleuth.tools.sources.database import SKEW_SECONDS, DatabaseSource
+from opsleuth.tools.sources.live import Check, Fetched
 from opsleuth.tools.sources.postgres_errors import connecting, said
 from opsleuth.tools.sources.secrets import Secret
 from opsleuth.tools.sources.settings import Postgres
@@ -26,9 +27,6 @@ from opsleuth.tools.spec import ToolError, Unavailable
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-# What the views say is said of now; a window that ended longer ago they do not cover.
-NOW_SECONDS = 900.0
-SKEW_SECONDS = 30.0
 _LOOKS = 8
 # PostgreSQL itself looks for deadlocks after a second; a shorter wait is everyday.
 _WAIT_SECONDS = 1.0
@@ -61,15 +59,8 @@ class _Session:
         return (await self.rows(statement, **parameters))[0]
 
 
-class PostgresSource(LiveSource):
+class PostgresSource(DatabaseSource[Postgres]):
     """The source of kind `postgres`."""
-
-    capabilities: frozenset[Capability] = frozenset({"statements", "objects", "events"})
-
-    def __init__(self, name: str, settings: Postgres, surroundings: Surroundings) -> None:
-        super().__init__(name, settings, surroundings)
-        self._settings = settings
-        self.database = self.named(settings.name or name)
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[_Session]:
@@ -92,15 +83,13 @@ class PostgresSource(LiveSource):
         return dsn, self.vault.reveal(settings.password) if settings.password else None
 
     async def fetch(self, capability: Capability, window: Span) -> Fetched:
-        now = self.clock.now().timestamp()
-        current = window.end > now - NOW_SECONDS
+        past = self.past(window)
         if capability == "statements":
-            return await self._statements(window, current=current)
-        if not current:
-            ago = f"the window ended {(now - window.end) / 60:,.0f} minutes ago"
+            return await self._statements(window, current=not past)
+        if past:
             return Fetched(
                 {capability: []},
-                notes=(f"sessions, locks and standbys are known only as they are now; {ago}",),
+                notes=(f"sessions, locks and standbys are known only as they are now; the window {past}",),
             )
         async with self._session() as session:
             rows = await (self._objects(session) if capability == "objects" else self._events(session))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, StatementLoad
 from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings, refused
+from opsleuth.tools.sources.database import SKEW_SECONDS, DatabaseSource
+from opsleuth.tools.sources.live import Check, Fetched, refused
 from opsleuth.tools.sources.secrets import Secret
 from opsleuth.tools.sources.settings import Redis
 from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
@@ -20,8 +21,6 @@ from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client
 
-NOW_SECONDS = 900.0
-SKEW_SECONDS = 30.0
 REMEDY = "Redis needs the extra 'redis': pip install 'opsleuth[redis]'"
 _SLOWLOG = 128
 _FULL = 0.95
@@ -42,30 +41,22 @@ class _Slow(NamedTuple):
     command: str
 
 
-class RedisSource(LiveSource):
+class RedisSource(DatabaseSource[Redis]):
     """The source of kind `redis`."""
 
-    capabilities: frozenset[Capability] = frozenset({"statements", "objects", "events"})
-
-    def __init__(self, name: str, settings: Redis, surroundings: Surroundings) -> None:
-        super().__init__(name, settings, surroundings)
-        self._settings = settings
-        self.database = self.named(settings.name or name)
-
     async def fetch(self, capability: Capability, window: Span) -> Fetched:
-        now = self.clock.now().timestamp()
-        current = window.end > now - NOW_SECONDS
-        notes = () if current else (f"what is said of now does not cover a window that ended {(now - window.end) / 60:,.0f} minutes ago",)  # fmt: skip
+        past = self.past(window)
+        notes = (f"what is said of now does not cover a window that {past}",) if past else ()
         async with self._client() as client:
             if capability == "statements":
                 rows: list[Any] = _by_command(self.database, await self._slow(client), window)
-                rows += await self._watched(client) if current else []
+                rows += await self._watched(client) if not past else []
                 return Fetched({"statements": rows}, ("SLOWLOG GET", "INFO commandstats"), notes)
             info = await self._info(client)
             if capability == "objects":
-                return Fetched({"objects": [await self._state(client, info)] if current else []}, ("INFO", "CLIENT LIST"), notes)  # fmt: skip
+                return Fetched({"objects": [await self._state(client, info)] if not past else []}, ("INFO", "CLIENT LIST"), notes)  # fmt: skip
             spikes = await self._spikes(client)
-            events = [e for e in (*spikes, *(self._wrong(info) if current else ())) if e.time < window.end]
+            events = [e for e in (*spikes, *(self._wrong(info) if not past else ())) if e.time < window.end]
             return Fetched({"events": events}, ("INFO", "LATENCY LATEST"), notes)
 
     async def check(self) -> Sequence[Check]:

@@ -113,8 +113,14 @@ class Prometheus(Http):
     max_series: Annotated[int, Field(ge=1, le=50_000)] = 5_000
 
 
-class Postgres(Common):
-    """A PostgreSQL database. `name` is what the service is called (default: the source's name).
+class Database(Common):
+    """What the settings of every database have. `name` is what the service is called (default: the source's name)."""
+
+    name: Name | None = None
+
+
+class Postgres(Database):
+    """A PostgreSQL database.
 
     `dsn` holds no password; one that does (DATABASE_URL) is a secret itself: `dsn = { env = "DATABASE_URL" }`.
 
@@ -126,7 +132,6 @@ class Postgres(Common):
     kind: Literal["postgres"] = "postgres"
     dsn: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] | Secret
     password: Secret | None = None
-    name: Name | None = None
     history: Annotated[str, StringConstraints(max_length=4_000)] | None = None
     sample: Annotated[float, Field(ge=0.2, le=5)] = 2.0
     connect_seconds: Annotated[int, Field(ge=1, le=30)] = 3
@@ -331,8 +336,8 @@ class Kubernetes(Common):
     max_lines: Lines = 100_000
 
 
-class Redis(Common):
-    """A Redis or Valkey server. `name` is what the service is called (default: the source's name).
+class Redis(Database):
+    """A Redis or Valkey server.
 
     `url` (redis:// or rediss://) holds no password; one that does is a secret itself. `sample` in seconds is how long
     commands are watched.
@@ -342,14 +347,13 @@ class Redis(Common):
     url: Annotated[str, StringConstraints(pattern=r"^rediss?://[^\s@]+$", max_length=2_000)] | Secret
     user: Name | None = None
     password: Secret | None = None
-    name: Name | None = None
     ca_file: Name | None = None
     sample: Annotated[float, Field(ge=0.2, le=5)] = 1.0
     timeout: Seconds = 4.0
 
 
-class MySql(Common):
-    """A MySQL or MariaDB server. `name` is what the service is called (default: the source's name).
+class MySql(Database):
+    """A MySQL or MariaDB server.
 
     The account needs PROCESS, and SELECT on performance_schema and mysql.slow_log. `sample` in seconds is how long
     statements are watched.
@@ -361,7 +365,6 @@ class MySql(Common):
     socket: Name | None = None
     user: Name
     password: Secret | None = None
-    name: Name | None = None
     ca_file: Name | None = None
     sample: Annotated[float, Field(ge=0.2, le=5)] = 2.0
     connect_seconds: Annotated[int, Field(ge=1, le=30)] = 3

@@ -1,0 +1,30 @@
+"""What the sources of databases share: the database is a service of its own, and tells mostly how it is now."""
+
+from typing import Generic, TypeVar
+
+from opsleuth.analysis.records import Span
+from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources.live import LiveSource, Surroundings
+from opsleuth.tools.sources.settings import Database
+
+# What a database says is said of now; a window that ended longer ago it does not cover.
+NOW_SECONDS = 900.0
+SKEW_SECONDS = 30.0
+
+S = TypeVar("S", bound=Database)
+
+
+class DatabaseSource(LiveSource, Generic[S]):
+    """Base of the sources of databases. `database` is the name of the service."""
+
+    capabilities: frozenset[Capability] = frozenset({"statements", "objects", "events"})
+
+    def __init__(self, name: str, settings: S, surroundings: Surroundings) -> None:
+        super().__init__(name, settings, surroundings)
+        self._settings = settings
+        self.database = self.named(settings.name or name)
+
+    def past(self, window: Span) -> str:
+        """When the window ended, in words; empty where what is said of now covers its end."""
+        now = self.clock.now().timestamp()
+        return "" if window.end > now - NOW_SECONDS else f"ended {(now - window.end) / 60:,.0f} minutes ago"
