@@ -9,7 +9,6 @@ from opsleuth.tools.sources.settings import Database
 
 # What a database says is said of now; a window that ended longer ago it does not cover.
 NOW_SECONDS = 900.0
-SKEW_SECONDS = 30.0
 
 S = TypeVar("S", bound=Database)
 

@@ -10,12 +10,9 @@ from opsleuth.analysis.records import Span
 from opsleuth.state.configfile import problems
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.http import Api, Session
-from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
+from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched, LiveSource, Surroundings
 from opsleuth.tools.sources.settings import Http
 from opsleuth.tools.spec import Unavailable
-
-# A server whose clock is off by more shifts its times against those of the other sources.
-SKEW_SECONDS = 30.0
 
 Settings = TypeVar("Settings", bound=Http)
 Part = TypeVar("Part", bound=BaseModel)

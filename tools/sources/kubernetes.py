@@ -12,9 +12,9 @@ from opsleuth.analysis.records import LogLine, Span
 from opsleuth.tools.sources import kube_rows as rows
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.http import Refused, Session
-from opsleuth.tools.sources.http_source import SKEW_SECONDS, clock_check, skew_text
+from opsleuth.tools.sources.http_source import clock_check, skew_text
 from opsleuth.tools.sources.kube_api import KubeApi, listed
-from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings, refused
+from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched, LiveSource, Surroundings, refused
 from opsleuth.tools.sources.settings import Kubernetes
 from opsleuth.tools.spec import NotPermitted, ToolError, Unavailable
 from opsleuth.tools.together import together

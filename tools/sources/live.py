@@ -24,6 +24,8 @@ _FRESH_SECONDS = 15.0
 # A source that did not answer is not asked again for so long: every tool would wait for it anew.
 _REST_SECONDS = 20.0
 _MOST_KEPT = 12
+# A server whose clock is off by more shifts its times against those of the other sources.
+SKEW_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, Statemen
 from opsleuth.tools.arguments import zulu
 from opsleuth.tools.sources import mysql_sql as sql
 from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.database import SKEW_SECONDS, DatabaseSource
-from opsleuth.tools.sources.live import Check, Fetched, refused
+from opsleuth.tools.sources.database import DatabaseSource
+from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched, refused
 from opsleuth.tools.sources.settings import MySql
 from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
 

@@ -17,8 +17,8 @@ from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, Statemen
 from opsleuth.tools.arguments import zulu
 from opsleuth.tools.sources import postgres_sql as sql
 from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.database import SKEW_SECONDS, DatabaseSource
-from opsleuth.tools.sources.live import Check, Fetched
+from opsleuth.tools.sources.database import DatabaseSource
+from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched
 from opsleuth.tools.sources.postgres_errors import connecting, said
 from opsleuth.tools.sources.secrets import Secret
 from opsleuth.tools.sources.settings import Postgres

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, StatementLoad
 from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.database import SKEW_SECONDS, DatabaseSource
-from opsleuth.tools.sources.live import Check, Fetched, refused
+from opsleuth.tools.sources.database import DatabaseSource
+from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched, refused
 from opsleuth.tools.sources.secrets import Secret
 from opsleuth.tools.sources.settings import Redis
 from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
