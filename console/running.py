@@ -1,18 +1,18 @@
 """The commands that investigate: `run`, `demo`, `resume`. The run's id is said before anything heavy is loaded."""
 
-import json
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from opsleuth.checkpoints.places import Place, folder_of
 from opsleuth.checkpoints.processes import standing
 from opsleuth.checkpoints.redact import Redactor
+from opsleuth.console.alerting import handed_in
 from opsleuth.console.failure import close_stdout
 from opsleuth.console.live import Live
 from opsleuth.console.options import Options
@@ -52,14 +52,14 @@ class Asked:
     pause_at: str | None = None
 
 
-def run(asked: Asked, alert: TextIO | None, options: Options) -> int:
+def run(asked: Asked, alert: str | None, options: Options) -> int:
     """`run`: raises ConfigError with nothing to look at; no folder and a time without a zone are wrong usage."""
     since, until = moment(asked.since, "--since"), moment(asked.until, "--until")
     if since and since >= (until or _CLOCK.now()):
         raise click.BadParameter(
             "the window ends before it begins: give an earlier time", param_hint="--since"
         )
-    document = _alert(alert)
+    document = handed_in(alert, lambda: {} if asked.case else _configured(options).sources)
     if asked.case is not None:
         if not asked.case.is_dir():
             raise click.BadParameter(
@@ -296,27 +296,3 @@ def _say(options: Options, text: str) -> None:
         return
     screen_of(options).line(Part(text, "title"))
     sys.stdout.flush()
-
-
-def _alert(stream: TextIO | None) -> Mapping[str, Any] | None:
-    """What was handed in as a JSON object, or any other text as the alert's text."""
-    if stream is None:
-        return None
-    try:
-        text = stream.read().strip()
-    except UnicodeDecodeError:
-        raise click.BadParameter("the alert is no UTF-8 text", param_hint="--alert") from None
-    if not text:
-        raise click.BadParameter("the alert is empty", param_hint="--alert")
-    if not text.startswith(("{", "[{")):
-        return {"text": text}
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise click.BadParameter(
-            f"the alert is no valid JSON ({where}: {error.msg})", param_hint="--alert"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"the alert is no usable JSON ({error})", param_hint="--alert") from None
-    return {"alerts": document} if isinstance(document, list) else document

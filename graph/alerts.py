@@ -27,6 +27,12 @@ def received(document: Document) -> tuple[ReceivedAlert, ...]:
     return next((tuple(read(document)) for fits, read in _SYSTEMS if fits(document)), ())
 
 
+def nothing_fires(document: Document) -> bool:
+    """Whether the document is of a system that is known, and tells of no alert at all."""
+    read = next((read for fits, read in _SYSTEMS if fits(document)), None)
+    return read is not None and not tuple(read(document))
+
+
 def declared_calls(sources: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
     """Whom each service calls, as the configuration says: all that is known before anything was read."""
     calls: dict[str, tuple[str, ...]] = {}
@@ -95,6 +101,47 @@ def _prometheus(document: Document) -> list[ReceivedAlert]:
     alerts = _objects(_mapping(document.get("data")).get("alerts"))
     firing = [alert for alert in alerts if alert.get("state") == "firing"] or alerts
     return [_labelled(alert, {}, {}) for alert in firing]
+
+
+def _samples(document: Document) -> list[ReceivedAlert]:
+    """The series ALERTS, as a query of Prometheus answers: an instant one, or one over a range.
+
+    ALERTS is 1 while an alert lasts, ALERTS_FOR_STATE is the moment at which it began.
+    """
+    series = _objects(_mapping(document.get("data")).get("result"))
+    firing = [one for one in series if _mapping(one.get("metric")).get("alertstate") != "pending"] or series
+    return [_labelled(_as_alert(one), {}, {}) for one in firing]
+
+
+def _as_alert(series: Document) -> Document:
+    labels = _mapping(series.get("metric"))
+    time, value = _sample(series)
+    about = {k: v for k, v in labels.items() if k not in ("__name__", "alertstate")}
+    if labels.get("__name__") == "ALERTS_FOR_STATE":
+        return {"labels": about, "activeAt": _milliseconds(value)}
+    return {"labels": about, "startsAt": _milliseconds(time)}
+
+
+def _sample(series: Document) -> tuple[Any, Any]:
+    """The sample of an instant query, or the first of a range: (time in seconds, value)."""
+    several = series.get("values")
+    pair = series.get("value") or (several[0] if isinstance(several, list) and several else None)
+    return (pair[0], pair[1]) if isinstance(pair, list) and len(pair) == 2 else (None, None)
+
+
+def _milliseconds(seconds: Any) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        return float(seconds) * 1000
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _are_alerts(document: Document) -> bool:
+    """An empty answer has no name; one of another series is no alert."""
+    data = _mapping(document.get("data"))
+    series = data.get("result")
+    names = {str(_mapping(one.get("metric")).get("__name__", "ALERTS")) for one in _objects(series)}
+    return isinstance(series, list) and data.get("resultType") in ("vector", "matrix") and names <= {"ALERTS", "ALERTS_FOR_STATE"}  # fmt: skip
 
 
 def _labelled(alert: Document, common: Document, notes: Document) -> ReceivedAlert:
@@ -199,6 +246,7 @@ def _cloudwatch(document: Document) -> list[ReceivedAlert]:
 _SYSTEMS: tuple[tuple[Callable[[Document], bool], Callable[[Document], list[ReceivedAlert]]], ...] = (
     (lambda d: isinstance(d.get("alerts"), list) and "text" not in d, _alertmanager),
     (lambda d: isinstance(_mapping(d.get("data")).get("alerts"), list), _prometheus),
+    (_are_alerts, _samples),
     (lambda d: "event_type" in _mapping(d.get("event")), _pagerduty),
     (lambda d: "payload" in d and "event_action" in d, _pagerduty_event),
     (lambda d: "action" in d and "message" in _mapping(d.get("alert")), _opsgenie),

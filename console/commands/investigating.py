@@ -1,7 +1,6 @@
 """The commands that investigate: `run`, `demo`, `resume`."""
 
 from pathlib import Path
-from typing import TextIO
 
 import click
 
@@ -13,9 +12,7 @@ from opsleuth.console.options import Command, given
 @click.option(
     "--case", type=click.Path(path_type=Path), metavar="DIR", help="A recorded incident to look into."
 )
-@click.option(
-    "--alert", type=click.File(encoding="utf-8"), metavar="FILE|-", help="The alert, as JSON or as text."
-)
+@click.option("--alert", metavar="FILE|-|URL", help="The alert, as JSON or as text; a URL is asked for JSON.")
 @click.option("--since", metavar="T", help="Start of the window: 2026-11-29T13:40Z, 13:40Z or now-30m.")
 @click.option("--until", metavar="T", help="End of the window (default: now).")
 @click.option("--name", help="A name for the run, for you to recognise it.")
@@ -28,7 +25,7 @@ from opsleuth.console.options import Command, given
 def run(
     question: str | None,
     case: Path | None,
-    alert: TextIO | None,
+    alert: str | None,
     since: str | None,
     until: str | None,
     name: str | None,

@@ -98,6 +98,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.console.developing",
         "opsleuth.console.events",
         "opsleuth.console.failure",
+        "opsleuth.console.fetching",
         "opsleuth.console.holding",
         "opsleuth.console.html.page",
         "opsleuth.console.keeping",

@@ -1,10 +1,7 @@
 """A real Alertmanager: what fires, and what is silenced."""
 
-import json
-import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 import servers
@@ -12,26 +9,11 @@ from live_rig import one
 
 from opsleuth.analysis.records import Span
 
-CONFIG = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
-
 
 @pytest.fixture(scope="module")
 def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    [program] = servers.need("prometheus-alertmanager")
-    folder = tmp_path_factory.mktemp("alertmanager")
-    (folder / "config.yml").write_text(CONFIG)
-    port = servers.free_port()
-    url = f"http://127.0.0.1:{port}"
-    argv = [program, "--config.file=config.yml", "--storage.path=data", f"--web.listen-address=127.0.0.1:{port}",
-            "--cluster.listen-address="]  # fmt: skip
-    with servers.running(argv, folder, servers.answers(f"{url}/-/ready")):
+    with servers.alertmanager(tmp_path_factory.mktemp("alertmanager")) as url:
         yield url
-
-
-def post(url: str, document: Any) -> None:
-    request = urllib.request.Request(url, json.dumps(document).encode(), {"content-type": "application/json"})  # noqa: S310
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own server on loopback
-        answer.read()
 
 
 async def test_alerts_and_silences(alertmanager: str) -> None:
@@ -39,10 +21,10 @@ async def test_alerts_and_silences(alertmanager: str) -> None:
     start, end = (now - timedelta(minutes=20)).isoformat(), (now + timedelta(hours=1)).isoformat()
     labels = {"alertname": "CartSlow", "service": "cart", "severity": "page"}
     quiet = {"alertname": "DiskFull", "app": "web"}
-    post(f"{alertmanager}/api/v2/silences", {
+    servers.post(f"{alertmanager}/api/v2/silences", {
         "matchers": [{"name": "alertname", "value": "DiskFull", "isRegex": False, "isEqual": True}],
         "startsAt": start, "endsAt": end, "createdBy": "ada", "comment": "disk is being changed"})  # fmt: skip
-    post(f"{alertmanager}/api/v2/alerts", [
+    servers.post(f"{alertmanager}/api/v2/alerts", [
         {"labels": labels, "annotations": {"summary": "p95 above 1 s"}, "startsAt": start, "endsAt": end},
         {"labels": quiet, "startsAt": start, "endsAt": end}])  # fmt: skip
     source = one(kind="alertmanager", url=alertmanager)

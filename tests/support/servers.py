@@ -5,6 +5,7 @@ Where a server is not installed a test is skipped, and says so; with CI=true it 
 
 import getpass
 import importlib.util
+import json
 import os
 import pwd
 import shutil
@@ -19,7 +20,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import psycopg
 import pytest
@@ -186,6 +187,29 @@ def _post(url: str, body: str, kind: str = "text/plain") -> None:
     request = urllib.request.Request(url, body.encode(), {"content-type": kind})  # noqa: S310 - our own server
     with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - our own server
         answer.read()
+
+
+@contextmanager
+def alertmanager(folder: Path) -> Iterator[str]:
+    """An Alertmanager that tells nobody; its address."""
+    [program] = need("prometheus-alertmanager")
+    (folder / "config.yml").write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    argv = [
+        program,
+        "--config.file=config.yml",
+        "--storage.path=data",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--cluster.listen-address=",
+    ]
+    with running(argv, folder, answers(f"{url}/-/ready")):
+        yield url
+
+
+def post(url: str, document: Any) -> None:
+    """Send a JSON document to a server of ours."""
+    _post(url, json.dumps(document), "application/json")
 
 
 @contextmanager

@@ -140,9 +140,9 @@ class Session:
             *await self._ask(method, path, params=parameters, content=body, headers={"content-type": kind})
         )
 
-    async def text(self, path: str, **parameters: str) -> str:
-        """An answer that is plain text; what is no UTF-8 in it becomes replacement marks."""
-        response, body = await self._ask("GET", path, params=parameters)
+    async def text(self, path: str, *pairs: tuple[str, str], **parameters: str) -> str:
+        """An answer that is plain text; what is no UTF-8 in it becomes replacement marks. Of `pairs` names may repeat."""
+        response, body = await self._ask("GET", path, params=[*pairs, *parameters.items()])
         _check(self.api, response, body)
         return body.decode("utf-8", "replace")
 
