@@ -26,6 +26,8 @@ _SAMPLE_SECONDS = 60.0
 # within the hour, by their first traffic. Alone it is little more than noticeable: most changes break nothing.
 _AT_ONCE = 4.0
 _HALF_SECONDS = 1800.0
+# A rollback brings back what ran before: it is made because something is wrong more often than it makes it so.
+_RESTORED = 0.25
 # The size at which another detector's finding is as likely chance as not.
 _NOTICEABLE = 3.0
 
@@ -89,7 +91,7 @@ def _finding(change: Change, kind: str, onset: float) -> Finding:
         signal="changes",
         service=change.service,
         kind=kind,
-        size=_AT_ONCE / (1.0 + ahead / _HALF_SECONDS),
+        size=_AT_ONCE * (_RESTORED if change.kind == "rollback" else 1.0) / (1.0 + ahead / _HALF_SECONDS),
         text=f"{change.kind}{version} of {change.service} {when} before the onset: {change.summary}",
         figures=figures,
         onset=change.time,

@@ -37,6 +37,11 @@ def test_the_nearer_change_weighs_more() -> None:
     assert found[1].size == pytest.approx(found[0].size * 7 / 12)
 
 
+def test_a_rollback_is_rather_a_remedy_than_a_cause() -> None:
+    cart, web = changes.find(recording(changes=[change(5, kind="rollback"), change(30, "cart")]))
+    assert (cart.service, web.service) == ("cart", "web")
+
+
 def test_only_the_last_change_of_a_service_counts() -> None:
     found = changes.find(recording(changes=[change(5, summary="late"), change(90, summary="early")]))
     assert [f.figures["summary"] for f in found] == ["late"]
