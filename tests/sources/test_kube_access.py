@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from certificates import certificates
 from contract_server import Asked, ContractServer, Reply, contract_server
+from kube_cluster import kubeconfig
 
 from opsleuth.state.clock import FakeClock
 from opsleuth.tools.sources.kube_api import KubeApi, listed
@@ -53,17 +53,7 @@ def _pods(asked: Asked) -> Reply:
 
 
 def written(folder: Path, server: str, user: dict[str, Any], **cluster: Any) -> Path:
-    path = folder / "config"
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "shop",
-        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
-        "users": [{"name": "me", "user": user}],
-        "contexts": [{"name": "shop", "context": {"cluster": "c", "user": "me", "namespace": "orders"}}],
-    }
-    path.write_text(yaml.safe_dump(document))
-    return path
+    return kubeconfig(folder, server, user, namespace="orders", **cluster)
 
 
 def in_base64(path: Path) -> str:
@@ -219,7 +209,7 @@ async def test_files_are_merged_and_the_first_wins(
     for folder, token in ((first, TOKEN), (second, "wrong")):
         folder.mkdir()
         written(folder, cluster.url, {"token": token}, **{"insecure-skip-tls-verify": True})
-    monkeypatch.setenv("KUBECONFIG", f"{first / 'config'}:{tmp_path / 'absent'}:{second / 'config'}")
+    monkeypatch.setenv("KUBECONFIG", f"{first / 'kubeconfig'}:{tmp_path / 'absent'}:{second / 'kubeconfig'}")
     api = KubeApi("k8s", Kubernetes(), Vault(), FakeClock(NOW))
     assert await asked_again(api) == f"Bearer {TOKEN}"
     assert api.context is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from contract_server import Asked, ContractServer, Reply, contract_server
-from kube_cluster import cluster, kubeconfig, status
+from kube_cluster import cluster, forbidden, kubeconfig, no_kubelet, unknown
 from live_rig import SPAN, ask, one
 
 from opsleuth.checkpoints.redact import Redactor
@@ -35,9 +35,7 @@ def refusing(*words: str, but: str = "\0") -> Callable[[Asked], Reply]:
 
     def answering(asked: Asked) -> Reply:
         if any(word in asked.path for word in words) and but not in asked.path:
-            return status(
-                403, "Forbidden", f'{asked.path.split("/")[-1]} is forbidden: User "oncall" cannot list it'
-            )
+            return forbidden(asked)
         return cluster(asked)
 
     return answering
@@ -61,6 +59,8 @@ async def test_a_rollout_is_a_change_with_its_difference(server: ContractServer,
 
 
 async def test_an_undone_rollout_has_the_time_of_its_undoing(tmp_path: Path) -> None:
+    """The replica set that is used again keeps the time of its making; who wrote the template says when that was."""
+
     def answering(asked: Asked) -> Reply:
         reply = cluster(asked)
         if asked.path.endswith("/replicasets"):
@@ -74,13 +74,24 @@ async def test_an_undone_rollout_has_the_time_of_its_undoing(tmp_path: Path) -> 
         if asked.path.endswith("/deployments"):
             first = reply.body["items"][0]
             moved = {"type": "Progressing", "status": "True", "lastUpdateTime": "2026-03-03T14:25:00Z"}
-            return Reply({"items": [first | {"status": {"conditions": [moved]}}]})
+            owner: dict[str, Any] = {"f:spec": {"f:template": {"f:spec": {}}}}
+            fields = [
+                {"manager": "kubectl", "time": "2026-03-03T14:24:00Z", "fieldsV1": owner},
+                {"manager": "kube-controller-manager", "time": "2026-03-03T14:29:00Z", "fieldsV1": {}},
+            ]
+            meta = first["metadata"] | {"managedFields": fields}
+            return Reply({"items": [first | {"metadata": meta, "status": {"conditions": [moved]}}]})
         return reply
 
     with contract_server(answering) as server:
         changes = (await source_at(server, tmp_path).read(["changes"], SPAN)).changes or ()
-    assert [(c.kind, c.version) for c in changes] == [("deploy", "2.14.0"), ("rollback", "2.13.2")]
-    assert changes[1].time == datetime(2026, 3, 3, 14, 25, tzinfo=UTC).timestamp()
+    assert [(c.kind, c.version, (c.extra or {})["revision"]) for c in changes] == [
+        ("deploy", "2.13.2", 3),
+        ("deploy", "2.14.0", 4),
+        ("rollback", "2.13.2", 5),
+    ]
+    assert changes[2].time == datetime(2026, 3, 3, 14, 24, tzinfo=UTC).timestamp()
+    assert "-  - CACHE_MB=4096" in (changes[2].diff or "")
 
 
 async def test_events(server: ContractServer, tmp_path: Path) -> None:
@@ -136,8 +147,49 @@ async def test_logs_that_may_not_be_read(tmp_path: Path) -> None:
     assert "may not be read" in result.record["not_read"]["s (logs)"]
 
 
+async def test_a_node_that_is_gone_costs_its_own_logs_alone(tmp_path: Path) -> None:
+    def answering(asked: Asked) -> Reply:
+        if asked.path.endswith("/log") and "orders" in asked.path:
+            return no_kubelet("node-1")
+        reply = cluster(asked)
+        if asked.path.endswith("/pods"):
+            orders, payments = reply.body["items"]
+            return Reply({"items": [orders, payments | {"spec": {"nodeName": "node-2"}}]})
+        return reply
+
+    with contract_server(answering) as server:
+        found = await source_at(server, tmp_path).read(["logs"], SPAN)
+    assert [line.service for line in found.logs or ()] == ["payments"]
+    [missed] = found.missed
+    assert missed.startswith("logs of pods on node-1 could not be read")
+    assert "connection refused" in missed
+
+
+async def test_an_older_cluster_has_autoscalers_under_another_version(tmp_path: Path) -> None:
+    """Also where only one namespace may be seen: what may not be listed there is asked before what there is."""
+
+    def answering(asked: Asked) -> Reply:
+        if "/namespaces/" not in asked.path:
+            return forbidden(asked)
+        if asked.path.endswith("/horizontalpodautoscalers"):
+            scaler = {"metadata": {"name": "orders"}, "status": {"currentReplicas": 2}}
+            return Reply({"items": [scaler]}) if "/v2beta2/" in asked.path else unknown()
+        return cluster(asked)
+
+    with contract_server(answering) as server:
+        found = await source_at(server, tmp_path).read(["objects"], SPAN)
+    assert [o.name for o in found.objects or () if o.kind == "HorizontalPodAutoscaler"] == ["orders"]
+
+
+async def test_doctor_names_a_namespace_that_is_not_there(server: ContractServer, tmp_path: Path) -> None:
+    """Its lists are empty and no error: nobody would notice."""
+    checks = {c.what: c for c in await source_at(server, tmp_path, namespaces=["shop", "shpo"]).check()}
+    assert checks["namespace shpo"].state == "failed"
+    assert "namespace shop" not in checks
+
+
 async def test_nothing_may_be_seen(tmp_path: Path) -> None:
-    with contract_server(refusing("/")) as server, pytest.raises(NotPermitted, match="cannot list it"):
+    with contract_server(refusing("/")) as server, pytest.raises(NotPermitted, match="cannot list resource"):
         await source_at(server, tmp_path).read(["objects"], SPAN)
 
 

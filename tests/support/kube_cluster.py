@@ -1,5 +1,6 @@
 """A cluster as the public API documents describe it: two deployments, one of which was rolled out badly and restarts."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,18 @@ from contract_server import Asked, Reply
 APPS = "apps/v1"
 
 
-def kubeconfig(folder: Path, url: str, *, namespace: str = "shop") -> Path:
-    """A kubeconfig that leads to `url` without credentials."""
+def kubeconfig(
+    folder: Path, url: str, user: Mapping[str, Any] | None = None, *, namespace: str = "shop", **cluster: Any
+) -> Path:
+    """A kubeconfig that leads to `url`, as `user`; without one there are no credentials."""
     path = folder / "kubeconfig"
     document = {
+        "apiVersion": "v1",
+        "kind": "Config",
         "current-context": "test",
-        "clusters": [{"name": "test", "cluster": {"server": url}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "namespace": namespace}}],
+        "clusters": [{"name": "test", "cluster": {"server": url, **cluster}}],
+        "users": [{"name": "me", "user": user}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "me", "namespace": namespace}}],
     }
     path.write_text(yaml.safe_dump(document))
     return path
@@ -24,7 +30,31 @@ def kubeconfig(folder: Path, url: str, *, namespace: str = "shop") -> Path:
 
 def status(code: int, reason: str, message: str) -> Reply:
     """An error as the API gives it: a Status."""
-    return Reply({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message}, code)  # fmt: skip
+    return Reply({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": code}, code)  # fmt: skip
+
+
+def forbidden(asked: Asked, user: str = "oncall") -> Reply:
+    """What a role does not hold, as RBAC words it."""
+    group = asked.path.split("/")[2] if asked.path.startswith("/apis/") else ""
+    names = re.search(r"/namespaces/([^/]+)/", asked.path)
+    where = f'in the namespace "{names[1]}"' if names else "at the cluster scope"
+    verb, plural = ("get", "pods/log") if asked.path.endswith("/log") else ("list", asked.path.split("/")[-1])
+    kind = f"{plural.split('/')[0]}.{group}" if group else plural.split("/")[0]
+    said = (
+        f'{kind} is forbidden: User "{user}" cannot {verb} resource "{plural}" in API group "{group}" {where}'
+    )
+    return status(403, "Forbidden", said)
+
+
+def unknown() -> Reply:
+    """A kind, or a version of a group, that the cluster does not have."""
+    return status(404, "NotFound", "the server could not find the requested resource")
+
+
+def no_kubelet(node: str) -> Reply:
+    """A log of a pod on a node that is gone."""
+    said = f'Get "https://{node}:10250/containerLogs/shop/x/app?timestamps=true": dial tcp: connect: connection refused'
+    return status(500, "InternalError", said)
 
 
 def _meta(name: str, created: str, **more: Any) -> dict[str, Any]:
@@ -84,6 +114,7 @@ LISTS: Mapping[str, Sequence[dict[str, Any]]] = {
     ],
     "nodes": [{"metadata": {"name": "node-1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}],
 }  # fmt: skip
+PLACES = frozenset({"shop", "web"})
 LOGS = {
     ("orders-6d5c7f8b4-x7k2p", False): "2026-03-03T14:06:00.5Z INFO starting\n",
     (
@@ -108,7 +139,9 @@ def cluster(asked: Asked) -> Reply:
     if kind in LISTS:
         return Reply({"kind": "List", "metadata": {"resourceVersion": "7"}, "items": LISTS[kind]})
     if kind == "horizontalpodautoscalers":
-        return Reply("404 page not found\n", 404)
+        return unknown()
+    if parts[-2] == "namespaces" and kind not in PLACES:
+        return status(404, "NotFound", f'namespaces "{kind}" not found')
     return Reply({"kind": "List", "metadata": {}, "items": None})
 
 

@@ -8,6 +8,10 @@ from contract_server import Asked, Reply
 from kube_cluster import status
 
 PATH = "/apis/apps/v1/namespaces/shop/deployments/orders"
+MODIFIED = (
+    'Operation cannot be fulfilled on deployments.apps "orders": the object has been modified; '
+    "please apply your changes to the latest version and try again"
+)
 REVISION = "deployment.kubernetes.io/revision"
 
 
@@ -39,7 +43,13 @@ class Shop:
         self.dry: list[Any] = []
         self.moved = 0
         self.deployment: dict[str, Any] = {
-            "metadata": {"name": "orders", "uid": "u-orders", "resourceVersion": "100", "generation": 7},
+            "metadata": {
+                "name": "orders",
+                "uid": "u-orders",
+                "resourceVersion": "100",
+                "generation": 7,
+                "annotations": {REVISION: "2"},
+            },
             "spec": {"replicas": 3, "template": _template("shop/orders:2.14.0")},
         }
         self.sets = [_replica_set(1, "shop/orders:2.13.4"), _replica_set(2, "shop/orders:2.14.0")]
@@ -49,7 +59,7 @@ class Shop:
         if asked.path.endswith("/replicasets"):
             return Reply({"kind": "List", "metadata": {}, "items": self.sets})
         if asked.path != PATH:
-            return status(404, "NotFound", "deployments.apps not found")
+            return status(404, "NotFound", f'deployments.apps "{asked.path.split("/")[-1]}" not found')
         return Reply(self.deployment) if asked.method == "GET" else self._patch(asked)
 
     def _patch(self, asked: Asked) -> Reply:
@@ -65,7 +75,7 @@ class Shop:
         for step in asked.document:
             _apply(changed, step)
         if changed["metadata"]["resourceVersion"] != self.deployment["metadata"]["resourceVersion"]:
-            return status(409, "Conflict", "the object has been modified")
+            return status(409, "Conflict", MODIFIED)
         if dry:
             return Reply(changed)
         self._store(changed)

@@ -71,7 +71,7 @@ def free_port() -> int:
 @contextmanager
 def running(
     argv: Sequence[str], folder: Path, ready: Callable[[], bool], user: str | None = None
-) -> Iterator[None]:
+) -> Iterator["subprocess.Popen[bytes]"]:
     """The program while the block runs, from the moment it is ready; its output is in `output.log`."""
     with (folder / "output.log").open("ab") as log:
         process = subprocess.Popen(
@@ -85,7 +85,7 @@ def running(
         )
     try:
         _wait(process, ready, folder / "output.log")
-        yield
+        yield process
     finally:
         process.send_signal(signal.SIGINT)
         try:

@@ -31,6 +31,7 @@ from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
 _RETRIED = frozenset({429, 502, 503, 504})
 _LONGEST_WAIT = 60.0
 _QUOTED = 300
+_LONGEST_ERROR = 100_000
 
 
 class Refused(Unavailable):
@@ -251,8 +252,21 @@ def _no_json(name: str, response: httpx.Response, body: bytes) -> str:
 
 
 def _quoted(body: bytes) -> str:
-    text = " ".join(body[: _QUOTED * 4].decode("utf-8", "replace").split())[:_QUOTED]
+    """What the server said, for an error text: the message of a JSON document, else how the body begins."""
+    said = _message(body) or body[: _QUOTED * 4].decode("utf-8", "replace")
+    text = " ".join(said.split())[:_QUOTED]
     return f": {text}" if text else ""
+
+
+def _message(body: bytes) -> str:
+    if not body.startswith(b"{") or len(body) > _LONGEST_ERROR:
+        return ""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    said = document.get("message")
+    return said if isinstance(said, str) else ""
 
 
 def _wait(response: httpx.Response, now: datetime) -> float | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from opsleuth.tools.sources.kube_access import KubeAccess
 from opsleuth.tools.sources.kubeconfig import Context, open_context, usual_paths
 from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.sources.settings import Http, Kubernetes
-from opsleuth.tools.spec import NotPermitted, Unavailable
+from opsleuth.tools.spec import NotPermitted, ToolError, Unavailable
 
 PAGE = 500
 MOST_ITEMS = 20_000
@@ -30,6 +31,15 @@ class _List(BaseModel):
 
     metadata: _Meta = Field(default_factory=_Meta)
     items: list[dict[str, Any]] | None
+
+
+@dataclass(slots=True)
+class Looked:
+    """What one fetch could not see, in words; what was refused, out of how many requests."""
+
+    missed: list[str] = field(default_factory=list)
+    refusals: list[ToolError] = field(default_factory=list)
+    asked: int = 0
 
 
 class KubeApi:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import unified_diff
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -88,33 +88,51 @@ def rollouts(
         yield from _of_deployment(deployment, sorted(history, key=_revision), naming)
 
 
+class _Step(NamedTuple):
+    """A replica set came into use: as which revision, when, and whether it was used before."""
+
+    revision: int
+    time: float | None
+    kind: str
+    document: Document
+
+
 def _of_deployment(deployment: Document, history: Sequence[Document], naming: Naming) -> Iterator[Change]:
     before: Document | None = None
+    for step in sorted(_steps(deployment, history), key=lambda step: step.revision):
+        if step.time is not None:
+            yield _rollout(deployment, step, step.time, before, naming)
+        before = step.document
+
+
+def _steps(deployment: Document, history: Sequence[Document]) -> Iterator[_Step]:
+    """One that is used again keeps the time of its making and is given the next revision; when that was is known of the last one alone."""
     for document in history:
-        again = bool(_note(document, _HISTORY))
-        time = _progressed(deployment) if again and document is history[-1] else _created(document)
-        if time is not None:
-            yield _rollout(deployment, document, before, naming, time, "rollback" if again else "deploy")
-        before = document
+        former = [int(number) for number in _note(document, _HISTORY).split(",") if number.strip().isdigit()]
+        first = former[0] if former else _revision(document)
+        yield _Step(first, _created(document), "deploy", document)
+        if former and document is history[-1]:
+            yield _Step(_revision(document), _moved(deployment), "rollback", document)
 
 
 def _rollout(
-    deployment: Document, document: Document, before: Document | None, naming: Naming, time: float, kind: str
+    deployment: Document, step: _Step, time: float, before: Document | None, naming: Naming
 ) -> Change:
+    document = step.document
     new, old = _images(document), _images(before) if before else ()
     name = _part(deployment, "metadata").get("name", "")
     images = ", ".join(image for image in new if image not in old) or "the same images"
-    summary = f"{kind} of {name}, revision {_revision(document)}: {images}"
+    summary = f"{step.kind} of {name}, revision {step.revision}: {images}"
     versions = [tag for image in new if (tag := _tag(image))]
     cause = _note(document, _CAUSE)
     return Change(
         time=time,
         service=naming.of(deployment),
-        kind=kind,
+        kind=step.kind,
         summary=f"{summary} ({cause})" if cause else summary,
         version=versions[0] if versions else None,
         diff=_diff(before, document) if before else None,
-        extra={"revision": _revision(document), "replica_set": _part(document, "metadata").get("name")},
+        extra={"revision": step.revision, "replica_set": _part(document, "metadata").get("name")},
     )
 
 
@@ -191,10 +209,14 @@ def _created(document: Document) -> float | None:
     return moment(_part(document, "metadata").get("creationTimestamp"))
 
 
-def _progressed(deployment: Document) -> float | None:
-    """When the deployment last moved on: an old replica set that is used again keeps the time of its making."""
+def _moved(deployment: Document) -> float | None:
+    """When its template was last changed: before its last progress, and when the last of the template's owners wrote."""
     rows = [c for c in _part(deployment, "status").get("conditions") or () if c.get("type") == "Progressing"]
-    return moment(rows[0].get("lastUpdateTime")) if rows else None
+    progressed = [moment(row.get("lastUpdateTime")) for row in rows]
+    fields = _part(deployment, "metadata").get("managedFields") or ()
+    owners = [f for f in fields if "f:template" in _part(_part(f, "fieldsV1"), "f:spec")]
+    written = [time for f in owners if (time := moment(f.get("time"))) is not None]
+    return min((t for t in (*progressed, max(written, default=None)) if t is not None), default=None)
 
 
 def _template(document: Document | None) -> Document:

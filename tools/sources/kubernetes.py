@@ -4,32 +4,34 @@ Everything is listed, nothing watched. What the account may not see is said by n
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from opsleuth.analysis.records import LogLine, Span
 from opsleuth.tools.sources import kube_rows as rows
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.http import Refused, Session
 from opsleuth.tools.sources.http_source import clock_check, skew_text
-from opsleuth.tools.sources.kube_api import KubeApi, listed
+from opsleuth.tools.sources.kube_api import KubeApi, Looked, listed
+from opsleuth.tools.sources.kube_logs import LogReader, containers
 from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched, LiveSource, Surroundings, refused
 from opsleuth.tools.sources.settings import Kubernetes
-from opsleuth.tools.spec import NotPermitted, ToolError, Unavailable
+from opsleuth.tools.spec import NotPermitted, Unavailable
 from opsleuth.tools.together import together
-
-# Bytes of one container's log that are taken, the first since the asked time.
-LOG_BYTES = 1_000_000
 
 
 class Resource(NamedTuple):
-    """A list of the API: what one of it is called, where it is, and whether it lies in namespaces."""
+    """A list of the API: what one of it is called, where it is, and whether it lies in namespaces.
+
+    `older` is where clusters have it that do not know `group` yet.
+    """
 
     kind: str
     group: str
     plural: str
     namespaced: bool = True
+    older: str = ""
 
 
 PODS = Resource("Pod", "/api/v1", "pods")
@@ -44,19 +46,15 @@ OBJECTS = (
     Resource("DaemonSet", "/apis/apps/v1", "daemonsets"),
     Resource("Job", "/apis/batch/v1", "jobs"),
     Resource("Node", "/api/v1", "nodes", namespaced=False),
-    Resource("HorizontalPodAutoscaler", "/apis/autoscaling/v2", "horizontalpodautoscalers"),
+    Resource(
+        "HorizontalPodAutoscaler",
+        "/apis/autoscaling/v2",
+        "horizontalpodautoscalers",
+        older="/apis/autoscaling/v2beta2",
+    ),
     Resource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims"),
     Resource("ResourceQuota", "/api/v1", "resourcequotas"),
 )
-
-
-@dataclass(slots=True)
-class _Looked:
-    """What one fetch could not see, in words; what was refused, out of how many requests."""
-
-    missed: list[str] = field(default_factory=list)
-    refusals: list[ToolError] = field(default_factory=list)
-    asked: int = 0
 
 
 class KubernetesSource(LiveSource):
@@ -77,7 +75,7 @@ class KubernetesSource(LiveSource):
             "changes": self._changes,
             "logs": self._logs,
         }
-        looked = _Looked()
+        looked = Looked()
         async with self._api.session() as session:
             found = await read[capability](session, window, looked)
             if looked.refusals and len(looked.refusals) == looked.asked:
@@ -90,43 +88,40 @@ class KubernetesSource(LiveSource):
 
     async def discover(self) -> None:
         async with self._api.session() as session:
-            for document in await self._list(session, DEPLOYMENTS, _Looked()):
+            for document in await self._allowed(session, DEPLOYMENTS, Looked()):
                 self.named(self._naming.of(document))
 
     # --- lists -----------------------------------------------------------------------------------------------
 
-    async def _list(self, session: Session, resource: Resource, looked: _Looked) -> Sequence[rows.Document]:
+    async def _list(self, session: Session, resource: Resource, looked: Looked) -> Sequence[rows.Document]:
         """All of one kind that may be seen; what may not is noted in `looked`."""
         looked.asked += 1
         try:
-            found = await together(listed(session, path) for path in self._paths(resource))
-            return list(chain.from_iterable(found))
+            return await self._allowed(session, resource, looked)
         except NotPermitted as error:
-            return await self._own_namespace(session, resource, looked, error)
+            looked.refusals.append(error)
+            looked.missed.append(f"{resource.plural} may not be listed: {error}"[:400])
+            return ()
         except Refused as error:
             if error.status_code != 404:  # an older or smaller cluster does not have every kind
                 raise
             looked.refusals.append(error)
-            return ()
+        return await self._list(session, _older(resource), looked) if resource.older else ()
 
-    async def _own_namespace(
-        self, session: Session, resource: Resource, looked: _Looked, error: NotPermitted
-    ) -> Sequence[rows.Document]:
+    async def _allowed(self, session: Session, resource: Resource, looked: Looked) -> Sequence[rows.Document]:
         """Where the whole cluster may not be seen, the namespace of the context often may."""
         context = self._api.context
-        if resource.namespaced and not self._settings.namespaces and context:
-            try:
-                found = await listed(session, _path(resource, context.namespace))
-            except NotPermitted as also:
-                error = also
-            else:
-                looked.missed.append(
-                    f"{resource.plural} of other namespaces than {context.namespace} may not be listed"
-                )
-                return found
-        looked.refusals.append(error)
-        looked.missed.append(f"{resource.plural} may not be listed: {error}"[:400])
-        return ()
+        try:
+            found = await together(listed(session, path) for path in self._paths(resource))
+        except NotPermitted:
+            if context is None or self._settings.namespaces or not resource.namespaced:
+                raise
+            own = await listed(session, _path(resource, context.namespace))
+            looked.missed.append(
+                f"{resource.plural} of other namespaces than {context.namespace} may not be listed"
+            )
+            return own
+        return list(chain.from_iterable(found))
 
     def _paths(self, resource: Resource) -> Sequence[str]:
         if resource.namespaced and self._settings.namespaces:
@@ -134,14 +129,14 @@ class KubernetesSource(LiveSource):
         return [_path(resource)]
 
     async def _several(
-        self, session: Session, resources: Sequence[Resource], looked: _Looked
+        self, session: Session, resources: Sequence[Resource], looked: Looked
     ) -> Sequence[Sequence[rows.Document]]:
         first = await self._list(session, resources[0], looked)  # alone: what is wrong with all shows there
         return [first, *await together(self._list(session, resource, looked) for resource in resources[1:])]
 
     # --- capabilities ----------------------------------------------------------------------------------------
 
-    async def _objects(self, session: Session, window: Span, looked: _Looked) -> Sequence[Any]:
+    async def _objects(self, session: Session, window: Span, looked: Looked) -> Sequence[Any]:
         del window
         now = self.clock.now().timestamp()
         lists = await self._several(session, OBJECTS, looked)
@@ -150,12 +145,12 @@ class KubernetesSource(LiveSource):
         pairs = zip(OBJECTS, lists, strict=True)
         return [rows.object_state(resource.kind, d, now) for resource, found in pairs for d in found]
 
-    async def _events(self, session: Session, window: Span, looked: _Looked) -> Sequence[Any]:
+    async def _events(self, session: Session, window: Span, looked: Looked) -> Sequence[Any]:
         since = window.start - 86_400
         found = (rows.platform_event(document) for document in await self._list(session, EVENTS, looked))
         return sorted((e for e in found if e is not None and since <= e.time), key=lambda e: e.time)
 
-    async def _changes(self, session: Session, window: Span, looked: _Looked) -> Sequence[Any]:
+    async def _changes(self, session: Session, window: Span, looked: Looked) -> Sequence[Any]:
         lists = await self._several(session, (DEPLOYMENTS, REPLICA_SETS, REVISIONS), looked)
         deployments, replica_sets, revisions = lists
         told = [
@@ -168,7 +163,7 @@ class KubernetesSource(LiveSource):
 
     # --- logs ------------------------------------------------------------------------------------------------
 
-    async def _logs(self, session: Session, window: Span, looked: _Looked) -> Sequence[LogLine]:
+    async def _logs(self, session: Session, window: Span, looked: Looked) -> Sequence[LogLine]:
         pods = await self._list(session, PODS, looked)
         most, settings = self._settings.max_pods, self._settings
         if len(pods) > most:
@@ -176,13 +171,14 @@ class KubernetesSource(LiveSource):
                 f"logs of {len(pods) - most} of {len(pods)} pods were not read: set namespaces or max_pods"
             )
         since = window.start - settings.before
-        asked = [ask for pod in pods[:most] for ask in _containers(pod)]
-        texts = await together(self._log(session, ask, since, looked) for ask in asked)
+        asked = [log for pod in pods[:most] for log in containers(pod)]
+        reader = LogReader(session, looked, self.clock.now().timestamp() - since)
+        texts = await together(reader.read(log) for log in asked)
         lines = (
             line
-            for ask, text in zip(asked, texts, strict=True)
+            for log, text in zip(asked, texts, strict=True)
             for line in rows.log_lines(
-                text, self.named(self._service(ask.pod)), ask.pod, previous=ask.previous
+                text, self.named(self._service(log.pod)), log.pod, previous=log.previous
             )
             if line.time is not None and since <= line.time < window.end
         )
@@ -190,33 +186,6 @@ class KubernetesSource(LiveSource):
         if len(found) > settings.max_lines:
             looked.missed.append(f"more than {settings.max_lines:,} log lines: the rest was not read")
         return sorted(found[: settings.max_lines], key=lambda line: line.time or 0.0)
-
-    async def _log(self, session: Session, ask: "_Container", since: float, looked: _Looked) -> str:
-        """The text of one container's log; empty where there is none (yet, or any more)."""
-        meta = ask.pod["metadata"]
-        looked.asked += 1
-        try:
-            text = await session.text(
-                f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log",
-                container=ask.name,
-                timestamps="true",
-                sinceSeconds=f"{max(self.clock.now().timestamp() - since, 1):.0f}",
-                limitBytes=str(LOG_BYTES),
-                **({"previous": "true"} if ask.previous else {}),
-            )
-        except NotPermitted as error:
-            looked.refusals.append(error)
-            looked.missed.append(f"logs of pods in {meta['namespace']} may not be read: {error}"[:400])
-            return ""
-        except Refused as error:
-            if error.status_code not in (400, 404):  # still starting; gone meanwhile; nothing ran before
-                raise
-            return ""
-        if len(text.encode()) >= LOG_BYTES:
-            looked.missed.append(
-                f"the log of {meta['name']} is longer than {LOG_BYTES:,} bytes: its end was not read"
-            )
-        return text
 
     def _service(self, pod: rows.Document) -> str:
         """By label, else the name of what made the pod: a replica set's without its hash, a stateful set's as it is."""
@@ -241,34 +210,40 @@ class KubernetesSource(LiveSource):
                 Check("context", "ok", f"{context.name}, namespace {context.namespace}" if context else "")
             )
             wanted = (*OBJECTS, REPLICA_SETS, EVENTS)
-            return [*checks, *await together(self._may(session, resource) for resource in wanted)]
+            places = await together(self._missing(session, name) for name in self._settings.namespaces)
+            may = await together(self._may(session, resource) for resource in wanted)
+            return [*checks, *filter(None, places), *may]
+
+    async def _missing(self, session: Session, namespace: str) -> Check | None:
+        """What is wrong with a namespace: lists of one that is not there are empty and no error."""
+        try:
+            await session.get(f"/api/v1/namespaces/{quote(namespace, safe='')}")
+        except NotPermitted:  # it may be there: who may list in it need not see itself
+            return None
+        except Refused as error:
+            if error.status_code != 404:
+                raise
+            return refused(f"namespace {namespace}", error, "correct namespaces")
+        return None
 
     async def _may(self, session: Session, resource: Resource) -> Check:
         try:
             await together(session.get(path, limit="1") for path in self._paths(resource))
         except (NotPermitted, Unavailable) as error:
             if isinstance(error, Refused) and error.status_code == 404:
+                if resource.older:
+                    return await self._may(session, _older(resource))
                 return Check(resource.plural, "ok", "the cluster has none")
             return refused(resource.plural, error, f"allow list on {resource.plural}, or set namespaces")
         return Check(resource.plural, "ok", "may be listed")
 
 
-class _Container(NamedTuple):
-    pod: Mapping[str, Any]
-    name: str
-    previous: bool
-
-
-def _containers(pod: rows.Document) -> Sequence[_Container]:
-    """Whose logs to read: of each container that ran, and of the run before where it was started again."""
-    status = pod.get("status") or {}
-    states = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    now = [_Container(pod, str(s["name"]), previous=False) for s in states]
-    return now + [_Container(pod, str(s["name"]), previous=True) for s in states if s.get("restartCount")]
+def _older(resource: Resource) -> Resource:
+    return resource._replace(group=resource.older, older="")
 
 
 def _path(resource: Resource, namespace: str | None = None) -> str:
-    where = f"/namespaces/{namespace}" if namespace else ""
+    where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     return f"{resource.group}{where}/{resource.plural}"
 
 
