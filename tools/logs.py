@@ -4,7 +4,8 @@ import asyncio
 import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -25,8 +26,9 @@ from opsleuth.tools.reading import (
     within,
     without_empty,
 )
-from opsleuth.tools.sources.base import LogScanner, Source
+from opsleuth.tools.sources.base import LogScanner, LogSifter, Sifted, Source, Wanted
 from opsleuth.tools.spec import ToolContext, ToolError, ToolResult, ToolSpec
+from opsleuth.tools.together import together
 
 WIDEST_LINE = 400
 # A search that has not ended by then says how far it came: better than a call that is cut and says nothing.
@@ -86,12 +88,21 @@ class _Found:
             self.tail.popleft()
 
 
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """The lines of one source, and what it sifted them out of; None where they are all that it has."""
+
+    lines: Iterable[LogLine]
+    sifted: Sifted | None = None
+
+
 async def logs_search(arguments: LogsSearch, context: ToolContext) -> ToolResult:
     span = None if arguments.baseline and not arguments.since else arguments.span(context.window)
     pass_ = _Pass(arguments, span, context.clock)
-    lines = await _lines(context, arguments, span)
+    sources = context.sources.serving("logs")
+    streams = await together(_stream(source, context, arguments, span) for source in sources)
     try:
-        found = await asyncio.to_thread(pass_.search, lines)
+        found = await asyncio.to_thread(pass_.search, streams)
     finally:
         pass_.stop.set()  # a search that was cancelled must not go on reading in its thread
     await require_service(context, arguments.service, [arguments.service or ""] if found.seen_service else [])
@@ -100,27 +111,35 @@ async def logs_search(arguments: LogsSearch, context: ToolContext) -> ToolResult
     return _search_result(arguments, context, span, found)
 
 
-async def _lines(context: ToolContext, arguments: LogsSearch, span: Span | None) -> Iterator[LogLine]:
-    """All lines of all sources; those that can stream are not held in memory."""
-    sources = context.sources.serving("logs")
-    streams = [await _stream(source, context, arguments, span) for source in sources]
-    return (
-        line
-        for source, stream in zip(sources, streams, strict=True)
-        for line in _kept_going(source, stream, context)
-    )
-
-
-async def _stream(
-    source: Source, context: ToolContext, arguments: LogsSearch, span: Span | None
-) -> Iterable[LogLine]:
+async def _stream(source: Source, context: ToolContext, arguments: LogsSearch, span: Span | None) -> _Stream:
+    """The lines of a source; one that can stream is not held in memory, one that can sift sends few."""
+    keep = partial(_kept_going, source, context=context)
+    try:
+        sifted = await _sifted(source, arguments, span)
+    except (ToolError, TimeoutError) as error:
+        return _Stream(keep(_failing(error)))
+    if sifted:
+        context.trail.asked += sifted.asked
+        return _Stream(keep(sifted.lines), replace(sifted, of_service=keep(sifted.of_service)))
     if isinstance(source, LogScanner):
-        return source.scan_logs(baseline=arguments.baseline, span=span)
+        return _Stream(keep(source.scan_logs(baseline=arguments.baseline, span=span)))
     recording = await source.read(["logs"], span or window_span(context))
     context.trail.asked += recording.asked
     if recording.missed:
         context.trail.missed[f"{source.name} (logs)"] = "; ".join(recording.missed)
-    return (recording.logs_baseline if arguments.baseline else recording.logs) or ()
+    return _Stream((recording.logs_baseline if arguments.baseline else recording.logs) or ())
+
+
+async def _sifted(source: Source, arguments: LogsSearch, span: Span | None) -> Sifted | None:
+    wanted = Wanted(arguments.service, arguments.text)
+    if not isinstance(source, LogSifter) or span is None or arguments.baseline or wanted == Wanted():
+        return None
+    return await source.sift_logs(wanted, span)
+
+
+def _failing(error: ToolError | TimeoutError) -> Iterator[LogLine]:
+    yield from ()
+    raise error
 
 
 def _kept_going(source: Source, lines: Iterable[LogLine], context: ToolContext) -> Iterator[LogLine]:
@@ -146,27 +165,57 @@ class _Pass:
         self._least = _ORDER.index(arguments.level) if arguments.level else 0
         self._span = span
         self._clock = clock
+        self._until = clock.monotonic() + SEARCH_SECONDS
+        self._read = 0
         self._found = _Found(arguments.limit)
 
-    def search(self, lines: Iterable[LogLine]) -> _Found:
-        found, until = self._found, self._clock.monotonic() + SEARCH_SECONDS
-        for number, line in enumerate(lines, 1):
-            if number % 4096 == 0 and (self.stop.is_set() or self._clock.monotonic() > until):
-                found.incomplete = f"the search was ended after {number:,} lines, at {zulu(line.time)}"
-                break
-            self._look_at(line)
+    def search(self, streams: Iterable[_Stream]) -> _Found:
+        found = self._found
+        for stream in streams:
+            look_at = self._look_at if stream.sifted is None else self._take
+            for line in stream.lines:
+                look_at(line)
+                if self._is_over(line):
+                    return found
+            if stream.sifted is not None:
+                self._count(stream.sifted)
         return found
 
+    def _is_over(self, line: LogLine) -> bool:
+        self._read += 1
+        if self._read % 4096 or not (self.stop.is_set() or self._clock.monotonic() > self._until):
+            return False
+        self._found.incomplete = f"the search was ended after {self._read:,} lines, at {zulu(line.time)}"
+        return True
+
     def _look_at(self, line: LogLine) -> None:
+        """A line of a source that told all that it has."""
         found = self._found
         found.lines_total += 1
-        mine = self._service in (None, line.service)
-        found.seen_service = found.seen_service or mine
-        if self._span is not None and line.time is not None and not within(line.time, self._span):
-            return
-        found.scanned += 1
-        if mine and self._matches(line):
-            found.keep(line)
+        found.seen_service = found.seen_service or self._is_mine(line)
+        if self._is_inside(line):
+            found.scanned += 1
+            self._take(line)
+
+    def _take(self, line: LogLine) -> None:
+        """Keep the line if it is what is looked for."""
+        if self._is_mine(line) and self._is_inside(line) and self._matches(line):
+            self._found.seen_service = True
+            self._found.keep(line)
+
+    def _count(self, sifted: Sifted) -> None:
+        """What a source went through by its own means counts like lines that were looked at."""
+        found, scanned = self._found, sifted.scanned
+        found.lines_total += scanned
+        found.scanned += scanned
+        if not found.seen_service:
+            found.seen_service = any(self._is_mine(line) for line in sifted.of_service)
+
+    def _is_mine(self, line: LogLine) -> bool:
+        return self._service in (None, line.service)
+
+    def _is_inside(self, line: LogLine) -> bool:
+        return self._span is None or line.time is None or within(line.time, self._span)
 
     def _matches(self, line: LogLine) -> bool:
         if self._least and severity(line) < self._least:

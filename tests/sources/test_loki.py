@@ -8,44 +8,19 @@ from contract_server import Asked, Reply, contract_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_rig import SPAN, ask, one
+from loki_store import Entry, LokiStore
 
 from opsleuth.analysis.records import Span
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.spec import Unavailable
 
-Entry = tuple[int, str, str]
+Line = tuple[int, str, str]
 
 
-def store(
-    entries: list[Entry], *, most: int = 5_000, longest: float | None = None
-) -> Callable[[Asked], Reply]:
+def store(entries: list[Line], *, most: int = 5_000, longest: float | None = None) -> LokiStore:
     """A Loki with these entries (nanoseconds, app, line), forward within the limits of the server."""
-
-    def answering(asked: Asked) -> Reply:
-        if asked.path.endswith("/labels"):
-            return Reply({"status": "success", "data": ["app", "namespace"]})
-        query = asked.query
-        start, end, limit = int(query["start"]), int(query["end"]), int(query["limit"])
-        if limit > most:
-            return Reply(
-                f"max entries limit per query exceeded, limit > max_entries_limit_per_query ({limit} > {most})",
-                400,
-            )
-        if longest and end - start > longest * NANO:
-            said = f"the query time range exceeds the limit (query length: 1h30m0s, limit: {longest / 60:.0f}m0s)"
-            return Reply(said, 400)
-        assert (query["direction"], query["query"]) == ("forward", '{app=~".+"}')
-        found = sorted(e for e in entries if start <= e[0] < end)[:limit]
-        streams = [
-            {
-                "stream": {"app": app, "level": "warn"},
-                "values": [[str(t), text] for t, a, text in found if a == app],
-            }
-            for app in sorted({app for _, app, _ in found})
-        ]
-        return Reply({"status": "success", "data": {"resultType": "streams", "result": streams, "stats": {}}})
-
-    return answering
+    made = [Entry(time, {"app": app, "level": "warn"}, text) for time, app, text in entries]
+    return LokiStore(made, most, longest)
 
 
 async def lines_of(answering: Callable[[Asked], Reply], span: Span = SPAN) -> list[tuple[str, str]]:
@@ -84,7 +59,7 @@ async def test_no_line_is_lost_or_told_twice_whatever_the_limits(
 async def test_more_lines_of_one_moment_than_fit_are_not_passed_over_in_silence() -> None:
     entries = [(AT * NANO, "cart", f"line {i}") for i in range(9)] + [((AT + 1) * NANO, "cart", "the next")]
     with contract_server(store(entries, most=4)) as server:
-        result = await ask([one(kind="loki", url=server.url)], "logs_search", text="no such words")
+        result = await ask([one(kind="loki", url=server.url)], "logs_search", level="error")
     assert result.status is ResultStatus.NOT_RECORDED
     assert "more than 4 lines of one moment" in result.record["not_read"]["s (logs)"]
 

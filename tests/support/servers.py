@@ -183,8 +183,8 @@ def _in_milliseconds(openmetrics: str) -> str:
     return "".join(f"{sample} {float(time) * 1000:.0f}\n" for sample, _, time in lines)
 
 
-def _post(url: str, body: str, kind: str = "text/plain") -> None:
-    request = urllib.request.Request(url, body.encode(), {"content-type": kind})  # noqa: S310 - our own server
+def _post(url: str, body: str, kind: str = "text/plain", method: str = "POST") -> None:
+    request = urllib.request.Request(url, body.encode(), {"content-type": kind}, method=method)  # noqa: S310 - our own server
     with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - our own server
         answer.read()
 
@@ -209,11 +209,20 @@ def alertmanager(folder: Path) -> Iterator[str]:
 
 def post(url: str, document: Any) -> None:
     """Send a JSON document to a server of ours."""
-    _post(url, json.dumps(document), "application/json")
+    send("POST", url, document)
+
+
+def send(method: str, url: str, document: Any) -> None:
+    _post(url, json.dumps(document), "application/json", method)
+
+
+def bulk(url: str, lines: str) -> None:
+    """Store documents, in the form of _bulk, in an OpenSearch."""
+    _post(f"{url}/_bulk?refresh=true", lines, "application/x-ndjson")
 
 
 @contextmanager
-def opensearch(folder: Path, bulk: str) -> Iterator[str]:
+def opensearch(folder: Path, documents: str) -> Iterator[str]:
     """An independent re-implementation of OpenSearch that holds these documents (in the form of _bulk); its address."""
     try:
         program = resolve_binary()
@@ -222,7 +231,7 @@ def opensearch(folder: Path, bulk: str) -> Iterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with running([program, "--no-ja", f"--addr=127.0.0.1:{port}"], folder, answers(url)):
-        _post(f"{url}/_bulk?refresh=true", bulk, "application/x-ndjson")
+        bulk(url, documents)
         yield url
 
 

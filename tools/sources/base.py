@@ -1,6 +1,7 @@
 """What a source is, whatever lies behind it, and the set of sources that one run may use."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from opsleuth.analysis.records import LogLine, Recording, Span
@@ -46,6 +47,37 @@ class LogScanner(Protocol):
     """
 
     def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a search looks for: lines of `service` (None: of all) with `text` in the message or the pod's name, in any case."""
+
+    service: str | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """What is left once a source has looked for something by its own means.
+
+    `lines` hold every line that is wanted, in the order of a scan, and may hold others. `of_service` are lines of
+    which at least one is of the wanted service if there is any. `scanned` lines of the stretch of time were looked
+    through; `asked` are the requests for that.
+    """
+
+    lines: Iterator[LogLine]
+    of_service: Iterator[LogLine]
+    scanned: int
+    asked: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class LogSifter(LogScanner, Protocol):
+    """A source that can look for something itself, so that few lines have to be fetched."""
+
+    async def sift_logs(self, wanted: Wanted, span: Span) -> Sifted | None:
+        """None where it cannot look for this, or where that does not pay. Raises ToolError, TimeoutError."""
 
 
 class Sources:

@@ -112,6 +112,11 @@ class LiveSource(ABC):
         self._seen.add(service)
         return service
 
+    def called(self, service: str) -> Sequence[str]:
+        """The names that this source has for a service: those that `named` makes it of."""
+        own = [name for name, known in self._services.items() if known == service]
+        return own if service in self._services else [*own, service]
+
     async def read(self, capabilities: Iterable[Capability], window: Span) -> Recording:
         """Raises ToolError; TimeoutError where the source did not answer in time."""
         parts = [await self._once(c, window) for c in capabilities if c in self.capabilities]

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from opsleuth.analysis.records import LogLine, Span
-from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources.base import Capability, Sifted, Wanted
 from opsleuth.tools.sources.http import Session
 from opsleuth.tools.sources.http_source import HttpSource, Settings
 from opsleuth.tools.sources.live import Fetched
-from opsleuth.tools.spec import Unavailable
+from opsleuth.tools.spec import NotPermitted, Unavailable
 
 # Of the seconds that a source has for an answer: what was read by then is used, rather than nothing.
 READ_SECONDS = 6.0
+# For counting what there is and the first page of what is wanted; what takes longer is gone through line by line.
+SIFT_SECONDS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,15 @@ class LogPage:
     missed: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """Queries of a store's own for `page`: for what is wanted, and for the service alone; `scanned` lines there are."""
+
+    query: Any
+    of_service: Any
+    scanned: int
+
+
 class PagedLogs(HttpSource[Settings]):
     """Base of log stores over HTTP. Subclasses give `page`, and `before` and `most` by their settings."""
 
@@ -37,8 +48,12 @@ class PagedLogs(HttpSource[Settings]):
     most: int
 
     @abstractmethod
-    async def page(self, session: Session, span: Span, place: Any) -> LogPage:  # noqa: ANN401 - the source's own
-        """The lines of `span` from `place` on (None: from its start). Raises ToolError."""
+    async def page(self, session: Session, span: Span, place: Any, query: Any = None) -> LogPage:  # noqa: ANN401 - the source's own
+        """The lines of `span` from `place` on (None: from its start), of all or of those of `query`. Raises ToolError."""
+
+    @abstractmethod
+    async def narrow(self, session: Session, wanted: Wanted, span: Span) -> Narrowed | None:
+        """How to ask for what is wanted alone; None where that cannot be said in the store's language. Raises ToolError."""
 
     async def ask(self, session: Session, capability: Capability, window: Span) -> Fetched:
         del capability
@@ -80,18 +95,47 @@ class PagedLogs(HttpSource[Settings]):
             return iter(())
         return self._scanned(span, asyncio.get_running_loop())
 
-    def _scanned(self, span: Span, loop: asyncio.AbstractEventLoop) -> Iterator[LogLine]:
-        place, missed = None, dict[str, None]()
+    async def sift_logs(self, wanted: Wanted, span: Span) -> Sifted | None:
+        """The lines that the store finds; None where it cannot be asked for them. The first page comes at once."""
+        api, loop = self.api(), asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(SIFT_SECONDS), api.session() as session:
+                narrowed = await self.narrow(session, wanted, span)
+                if narrowed is None:
+                    return None
+                first = await self.page(session, span, None, narrowed.query)
+        except (NotPermitted, Unavailable):
+            return None  # not all that gives lines may be counted, or knows what is asked
+        except TimeoutError as error:
+            if api.log:  # it answers, but slowly
+                return None
+            raise TimeoutError(
+                str(error) or f"{self.name} gave no answer within {SIFT_SECONDS:g} s"
+            ) from None
+        lines = self._scanned(span, loop, narrowed.query, first)
+        return Sifted(lines, self._scanned(span, loop, narrowed.of_service), narrowed.scanned, tuple(api.log))
+
+    def _scanned(
+        self,
+        span: Span,
+        loop: asyncio.AbstractEventLoop,
+        query: Any = None,  # noqa: ANN401 - the source's own
+        first: LogPage | None = None,
+    ) -> Iterator[LogLine]:
+        def asked(place: Any) -> LogPage:  # noqa: ANN401 - the source's own
+            asking = self._page_alone(span, place, query)
+            return asyncio.run_coroutine_threadsafe(asking, loop).result()
+
+        page, missed = first or asked(None), dict[str, None]()
         while True:
-            page = asyncio.run_coroutine_threadsafe(self._page_alone(span, place), loop).result()
             yield from page.lines
             missed |= dict.fromkeys(page.missed)
-            place = page.after
-            if place is None:
+            if page.after is None:
                 break
+            page = asked(page.after)
         if missed:
             raise Unavailable("; ".join(missed))
 
-    async def _page_alone(self, span: Span, place: Any) -> LogPage:  # noqa: ANN401 - the source's own
+    async def _page_alone(self, span: Span, place: Any, query: Any) -> LogPage:  # noqa: ANN401 - the source's own
         async with self.api().session() as session:
-            return await self.page(session, span, place)
+            return await self.page(session, span, place, query)

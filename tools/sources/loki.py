@@ -1,16 +1,19 @@
 """Grafana Loki: log lines of streams, page by page, within the limits that the server sets."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from opsleuth.analysis.records import LogLine, Span
+from opsleuth.tools.sources.base import Wanted
 from opsleuth.tools.sources.http import Refused, Session
 from opsleuth.tools.sources.http_source import Reply, clock_check
 from opsleuth.tools.sources.live import Check, Surroundings, refused
-from opsleuth.tools.sources.log_pages import LogPage, PagedLogs
+from opsleuth.tools.sources.log_pages import LogPage, Narrowed, PagedLogs
 from opsleuth.tools.sources.logformat import LineReader
+from opsleuth.tools.sources.prefilter import can_look_for, folded, of_raw_lines, quoted
 from opsleuth.tools.sources.settings import Loki
 from opsleuth.tools.spec import ToolError, Unavailable
 
@@ -41,6 +44,18 @@ class _Streams(Reply):
 
 class _Found(Reply):
     data: _Streams
+
+
+class _Value(Reply):
+    value: tuple[float, str]
+
+
+class _Values(Reply):
+    result: list[_Value]
+
+
+class _Counted(Reply):
+    data: _Values
 
 
 class _BuildInfo(Reply):
@@ -85,8 +100,8 @@ class LokiSource(PagedLogs[Loki]):
             for name in await self._names(session, f"/loki/api/v1/label/{label}/values"):
                 self.named(name)
 
-    async def page(self, session: Session, span: Span, place: Any) -> LogPage:  # noqa: ANN401 - a _Place
-        at: _Place = place or _Place(_ns(span.start), await self._selector(session))
+    async def page(self, session: Session, span: Span, place: Any, query: Any = None) -> LogPage:  # noqa: ANN401 - a _Place
+        at: _Place = place or _Place(_ns(span.start), query or await self._selector(session))
         last = _ns(span.end)
         end = min(last, at.start + at.longest) if at.longest else last
         try:
@@ -117,7 +132,36 @@ class LokiSource(PagedLogs[Loki]):
             for s in found.result
             for value in s.values
         ]
-        return sorted(rows, key=lambda row: row.time)
+        return sorted(rows)
+
+    async def narrow(self, session: Session, wanted: Wanted, span: Span) -> Narrowed | None:
+        """LogQL: the service by its labels, the text by a line filter, unless the text may be in a pod's name."""
+        everything = await self._selector(session)
+        of_service = query = self._of_service(everything, wanted.service) if wanted.service else everything
+        if can_look_for(wanted.text) and not await self._count(session, self._in_pods(everything, wanted.text), span):  # fmt: skip
+            query = f"{of_service} |~ {_text(of_raw_lines(wanted.text))}"
+        if query == everything:
+            return None
+        return Narrowed(query, of_service, await self._count(session, everything, span))
+
+    def _of_service(self, everything: str, service: str) -> str:
+        names, labels = self.called(service), self.settings.service_labels
+        if not self.settings.match and everything.startswith(f"{{{labels[0]}=~"):
+            return f"{{{labels[0]}=~{_text('|'.join(map(quoted, names)))}}}"
+        named = [f"{label}={_text(name)}" for label in labels for name in names]
+        by_text = " and ".join(f'{label}=""' for label in labels)  # then the line itself may name it
+        return f"{everything} | ({' or '.join(named)} or ({by_text}))"
+
+    def _in_pods(self, everything: str, text: str) -> str:
+        pattern = _text(f"(?s:.*)(?:{folded(text)})(?s:.*)")
+        return f"{everything} | ({' or '.join(f'{label}=~{pattern}' for label in self.settings.pod_labels)})"
+
+    async def _count(self, session: Session, query: str, span: Span) -> int:
+        """Lines of the stretch of time; a range of LogQL is without its beginning and with its end."""
+        start, end = _ns(span.start), _ns(span.end)
+        asked = f"sum(count_over_time({query} [{end - start}ns]))"
+        answer = await session.get("/loki/api/v1/query", query=asked, time=str(end - 1))
+        return sum(int(float(one.value[1])) for one in self.parsed(_Counted, answer.document).data.result)
 
     async def _selector(self, session: Session) -> str:
         return self.settings.match or f'{{{await self._label(session)}=~".+"}}'
@@ -167,6 +211,11 @@ class LokiSource(PagedLogs[Loki]):
         except Refused:
             return Check("version", "ok", "not told by the server")
         return Check("version", "ok", self.parsed(_BuildInfo, answer.document).version)
+
+
+def _text(words: str) -> str:
+    """As a string of LogQL, which is written as in Go."""
+    return json.dumps(words, ensure_ascii=False)
 
 
 def _within(at: _Place, text: str, error: Refused) -> _Place:

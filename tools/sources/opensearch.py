@@ -4,6 +4,7 @@ Pages come by the scroll API, which both know. Shards that failed are said: thei
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,10 +12,12 @@ from pydantic import Field
 
 from opsleuth.analysis.records import LogLine, Span
 from opsleuth.state.clock import in_utc
+from opsleuth.tools.sources.base import Wanted
 from opsleuth.tools.sources.http import Refused, Session
 from opsleuth.tools.sources.http_source import Reply, clock_check
 from opsleuth.tools.sources.live import Check, Surroundings, refused
-from opsleuth.tools.sources.log_pages import LogPage, PagedLogs
+from opsleuth.tools.sources.log_pages import LogPage, Narrowed, PagedLogs
+from opsleuth.tools.sources.search_fields import Clause, Indices, Unsure
 from opsleuth.tools.sources.settings import Search
 from opsleuth.tools.spec import NotPermitted, ToolError
 
@@ -22,6 +25,7 @@ from opsleuth.tools.spec import NotPermitted, ToolError
 PAGE = 5_000
 _KEPT = "1m"
 _COUNTED = 200
+_UNNAMED = "unknown"
 
 
 class _Hit(Reply):
@@ -45,6 +49,10 @@ class _Found(Reply):
     hits: _Hits
 
 
+class _Counted(Reply):
+    count: int
+
+
 class _Version(Reply):
     number: str
     distribution: str = "elasticsearch"
@@ -63,9 +71,9 @@ class SearchSource(PagedLogs[Search]):
         super().__init__(name, settings, surroundings)
         self.before, self.most = settings.before, settings.max_lines
 
-    async def page(self, session: Session, span: Span, place: Any) -> LogPage:  # noqa: ANN401 - a scroll id
+    async def page(self, session: Session, span: Span, place: Any, query: Any = ()) -> LogPage:  # noqa: ANN401 - a scroll id
         if place is None:
-            found = await self._search(session, span, PAGE, scroll=_KEPT)
+            found = await self._search(session, span, PAGE, query or (), scroll=_KEPT)
         else:
             answer = await session.send("POST", "/_search/scroll", {"scroll": _KEPT, "scroll_id": place})
             found = self.parsed(_Found, answer.document)
@@ -75,12 +83,40 @@ class SearchSource(PagedLogs[Search]):
         lines = [self._line(hit) for hit in found.hits.hits]
         return LogPage(lines, None if over else found.scroll, tuple(self._missing(found)))
 
-    async def _search(self, session: Session, span: Span | None, size: int, **parameters: str) -> _Found:
+    async def narrow(self, session: Session, wanted: Wanted, span: Span) -> Narrowed | None:
+        """Clauses for the service and for the words of the text, as far as the mapping allows for them."""
+        settings = self.settings
+        indices = Indices((await session.get(f"/{settings.index}")).document)
+        of_service: tuple[Clause, ...] = ()
+        with_text: tuple[Clause, ...] = ()
+        if wanted.service not in (None, _UNNAMED):
+            with suppress(Unsure):
+                of_service = (indices.of_service(self.called(wanted.service or ""), settings.service_fields),)
+        if wanted.text:
+            with suppress(Unsure):
+                with_text = (indices.with_text(wanted.text, settings.message_fields, settings.pod_fields),)
+        if not of_service and not with_text:
+            return None
+        document = {"query": self._query(span, ())}
+        counted = await session.send("POST", f"/{settings.index}/_count", document)
+        return Narrowed((*of_service, *with_text), of_service, self.parsed(_Counted, counted.document).count)
+
+    def _query(self, span: Span | None, clauses: Sequence[Clause]) -> Clause:
         time, match = self.settings.time_field, self.settings.match
         within = [{"range": {time: {"gte": _ms(span.start), "lt": _ms(span.end), "format": "epoch_millis"}}}] if span else []  # fmt: skip
         narrowed = [{"query_string": {"query": match}}] if match else []
-        order = {time: {"order": "asc" if span else "desc", "unmapped_type": "date"}}
-        document = {"size": size, "query": {"bool": {"filter": [*within, *narrowed]}}, "sort": [order]}
+        return {"bool": {"filter": [*within, *narrowed, *clauses]}}
+
+    async def _search(
+        self,
+        session: Session,
+        span: Span | None,
+        size: int,
+        clauses: Sequence[Clause] = (),
+        **parameters: str,
+    ) -> _Found:
+        order = {self.settings.time_field: {"order": "asc" if span else "desc", "unmapped_type": "date"}}
+        document = {"size": size, "query": self._query(span, clauses), "sort": [order]}
         answer = await session.send("POST", f"/{self.settings.index}/_search", document, **parameters)
         return self.parsed(_Found, answer.document)
 
@@ -98,11 +134,10 @@ class SearchSource(PagedLogs[Search]):
 
     def _line(self, hit: _Hit) -> LogLine:
         settings, document = self.settings, hit.source
-        message = _first(document, settings.message_fields)
         return LogLine(
             time=_moment(value_of(document, settings.time_field), hit.sort),
-            service=self.named(_first(document, settings.service_fields) or "unknown"),
-            message=message if message is not None else str(document)[:2_000],
+            service=self.named(_first(document, settings.service_fields) or _UNNAMED),
+            message=_message(document, settings.message_fields),
             level=_first(document, settings.level_fields),
             pod=_first(document, settings.pod_fields),
             host=_first(document, settings.host_fields),
@@ -163,6 +198,19 @@ def value_of(document: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - a
 def _first(document: Mapping[str, Any], names: Sequence[str]) -> str | None:
     values = (value_of(document, name) for name in names)
     return next((str(v) for v in values if isinstance(v, str | int | float) and v != ""), None)
+
+
+def _message(document: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The first message that says something; the whole document where it has no field for one."""
+    values = [value for name in names if (value := value_of(document, name)) is not None]
+    texts = ("\n".join(map(str, v)) if isinstance(v, list) else str(v) for v in values if _is_plain(v))
+    found = next((text for text in texts if text), None)
+    return found if found is not None else "" if any(map(_is_plain, values)) else str(document)[:2_000]
+
+
+def _is_plain(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """A text or number, or a list of such: what an index holds under the field's own name."""
+    return all(isinstance(v, str | int | float) for v in (value if isinstance(value, list) else [value]))
 
 
 def _moment(value: Any, sort: Sequence[float | str | None]) -> float | None:  # noqa: ANN401 - any JSON value

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from opsleuth.analysis.records import LogLine, ObjectState, Recording, Span
-from opsleuth.tools.sources.base import Capability, LogScanner, Source
+from opsleuth.tools.sources.base import Capability, LogScanner, LogSifter, Sifted, Source, Wanted
 
 # The columns of any row that name a service, or something that belongs to one.
 _NAMES = ("service", "caller", "callee", "database", "pod", "host")
@@ -33,6 +33,8 @@ def _under(source: Source) -> Source:
     target = getattr(source, "target", None)
     if target is None:
         return source
+    if isinstance(source, LogSifter):
+        return _Sifting(source, target)
     return _Scanning(source, target) if isinstance(source, LogScanner) else Targeted(source, target)
 
 
@@ -88,8 +90,30 @@ class _Scanning(Targeted):
 
     def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
         assert isinstance(self.source, LogScanner)  # noqa: S101 - made for such a source only
-        for line in self.source.scan_logs(baseline=baseline, span=span):
-            yield self._renamed(line)
+        return map(self._renamed, self.source.scan_logs(baseline=baseline, span=span))
+
+
+class _Sifting(_Scanning):
+    """The same for a source that can look for something itself."""
+
+    async def sift_logs(self, wanted: Wanted, span: Span) -> Sifted | None:
+        assert isinstance(self.source, LogSifter)  # noqa: S101 - made for such a source only
+        prefix = f"{self.target}:"
+        if _may_begin_in(prefix.casefold(), wanted.text.casefold()):
+            return None
+        service = wanted.service and wanted.service.removeprefix(prefix)
+        if wanted.service and service == wanted.service:
+            return None  # of another target
+        found = await self.source.sift_logs(replace(wanted, service=service), span)
+        if found is None:
+            return None
+        lines, of_service = (map(self._renamed, part) for part in (found.lines, found.of_service))
+        return replace(found, lines=lines, of_service=of_service)
+
+
+def _may_begin_in(prefix: str, text: str) -> bool:
+    """Whether the text may be found in a name only because of the target in front of it."""
+    return text in prefix or any(prefix.endswith(text[:size]) for size in range(1, len(text) + 1))
 
 
 def spoken_names(services: Iterable[str], sources: Iterable[Source]) -> Mapping[str, tuple[str, ...]]:
