@@ -67,7 +67,8 @@ class Runner:
     without one they stay pending. `pace` decides between two nodes, `hold` after a Ctrl-C, whether the run goes on.
     `which` asks there which of these services is meant, where the question leaves it open.
     `leaving`, where one process drives many runs, tells all of them to stop at the next node; where it drives one,
-    `heard` is told at once that a signal came.
+    `heard` is told at once that a signal came. `held` is called with the run's id as soon as its lock is held, before
+    anything is done: what it raises ends the attempt.
     """
 
     store: Store
@@ -80,6 +81,7 @@ class Runner:
     which: Which | None = None
     leaving: asyncio.Event | None = None
     heard: Callable[[], None] = lambda: None
+    held: Callable[[str], None] = lambda _: None
 
     async def start(self, request: StartRequest) -> Outcome:
         """A new run, to its end or to where it stops. Nothing is stored before the request is found valid."""
@@ -189,6 +191,7 @@ class Runner:
         """
         run = self._row(run).id
         with self.store.lock(run):
+            self.held(run)
             self.store.control.clear(run, "pause")
             yield self._row(run)
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 
 import httpx
 import procrastinate
@@ -21,6 +22,7 @@ from opsleuth.checkpoints.errors import Busy, NotFound, StoreError, StoreFailed,
 from opsleuth.checkpoints.jobs import QUEUE, TASK
 from opsleuth.checkpoints.places import Server
 from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph.outcome import Outcome, outcome_of
 from opsleuth.graph.session import Runner
@@ -37,6 +39,10 @@ log = logging.getLogger("opsleuth.worker")
 BUSY_SECONDS = 5.0
 """After so long a run that somebody else holds is looked at again."""
 RECONNECT_SECONDS = 1.0
+
+
+class Harmful(OpsleuthError):
+    """A run whose attempts end, again and again, before they get anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,38 +103,51 @@ class Worker:
         log.info("%s of %s begins", run, team)
         with self._store() as store:
             row = store.runs.get(run)
-            if row is None or row.status in FINISHED:
-                return  # removed meanwhile, or ended by a job before this one: only a person resumes what is over
+            if row is None:
+                return  # it was removed meanwhile
             try:
-                outcome = await self._attempt(store, run)
+                outcome = _ended_before(store, row) or await self._go_on(store, run)
             except NotFound:
                 return  # it was removed meanwhile
             except Busy as busy:
                 raise Again(BUSY_SECONDS, str(busy)) from None
-            except (OpsleuthError, Unreadable) as error:
-                outcome = self._set_aside(store, run, f"it cannot be worked on: {error}")
             if outcome.status is Status.INTERRUPTED:
                 raise Again(0, "its worker is being stopped")
             tell(store, outcome, self.service.webhooks)
         log.info("%s is %s (%s)", run, outcome.status, outcome.stop_reason or "-")
 
+    async def _go_on(self, store: Store, run: str) -> Outcome:
+        try:
+            return await self._attempt(store, run)
+        except (OpsleuthError, Unreadable) as error:
+            return self._set_aside(store, run, f"it cannot be worked on: {error}")
+
     async def _attempt(self, store: Store, run: str) -> Outcome:
-        progress = store.events.count(run, "step.completed")
-        strikes = store.intake.attempt(run, progress)
-        if strikes > self.service.most_strikes:
-            return self._set_aside(store, run, f"{strikes - 1} attempts in a row ended before the next node")
         parts = replace(self.parts, around=lambda deciders, own: gated(deciders, own, self.service.model))
-        runner = Runner(store, clock=self.clock, parts=parts, leaving=self.leaving)
+        runner = Runner(
+            store, clock=self.clock, parts=parts, leaving=self.leaving, held=partial(self._count, store)
+        )
         wishes = {wish.kind for wish in store.control.pending(run)}
         for kind in ("terminate", "cancel"):
             if kind in wishes:
                 return await runner.end(run, kind)
         return await runner.resume(run, {})
 
+    def _count(self, store: Store, run: str) -> None:
+        """An attempt begins, for its run is held: one that somebody else holds is no attempt. Raises Harmful."""
+        strikes = store.intake.attempt(run, store.events.count(run, "step.completed"))
+        if strikes > self.service.most_strikes:
+            raise Harmful(f"{strikes - 1} attempts in a row ended before the next node")
+
     def _set_aside(self, store: Store, run: str, why: str) -> Outcome:
-        """End a run that harms or cannot be read, without touching its graph; `opsleuth resume` may still go on."""
-        log.error("%s is set aside: %s", run, why)
-        with store.transaction():
+        """End a run that harms or cannot be read, without touching its graph; `opsleuth resume` may still go on.
+
+        Raises Busy: what somebody works on by now is not set aside; what somebody brought to its end stays so.
+        """
+        with store.lock(run), store.transaction():
+            if ended := _ended_before(store, store.runs.find(run)):
+                return ended
+            log.error("%s is set aside: %s", run, why)
             store.runs.update(run, status=Status.FAILED, stop_reason=StopReason.INTERNAL_ERROR)
             store.events.append(
                 run, "run.failed", {"status": "failed", "stop_reason": "internal_error", "detail": why}
@@ -183,6 +202,11 @@ class Worker:
         """Wait so long, or until the worker is to end."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.leaving.wait(), seconds)
+
+
+def _ended_before(store: Store, row: RunRow) -> Outcome | None:
+    """The end of a run that is over: only a person resumes it, but whoever ended it may have died before it was told."""
+    return outcome_of(store, row.id, row.status, row.stop_reason) if row.status in FINISHED else None
 
 
 def retain(store: Store, clock: Clock, days: int) -> int:

@@ -1,6 +1,7 @@
 """What others are told: signed, of every question and every end, once each, however often the receiver fails first."""
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from loop_rig import concludes
 from service_rig import Api, serving
@@ -26,6 +28,7 @@ from opsleuth.service.settings import ModelRates
 from opsleuth.service.signatures import is_signed
 from opsleuth.state.clock import FakeClock, SystemClock
 from opsleuth.state.decision import Decision
+from opsleuth.state.outcome import StopReason
 
 SECONDS = 240.0
 SECRET = "chat-secret"  # noqa: S105 - of this test
@@ -133,6 +136,35 @@ async def test_a_limit_comes_with_the_partial_report_and_a_failing_receiver_is_a
             assert api.store.notices.waiting() == 0
     assert receiver.refused == 2
     assert receiver.heard[0]["report"]["stop_reason"] == "turn_limit"
+
+
+_REFUSING = """
+CREATE FUNCTION opsleuth.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not now'; END $$;
+CREATE TRIGGER refusing BEFORE INSERT ON opsleuth.notices EXECUTE FUNCTION opsleuth.refuse();
+"""
+
+
+async def test_an_end_whose_message_could_not_be_written_with_it_is_told_later(
+    server: Server, tmp_path: Path
+) -> None:
+    make_queue(server)
+    receiver, world = Receiver(), Place(tmp_path)
+    world.write(concludes("Nothing."))
+    with receiving(receiver) as url, psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(_REFUSING)
+        table = {"webhooks": {"chat": {"url": url, "secret": {"env": "X"}}}}
+        async with serving(server, enqueue=lambda store, taken: store.jobs.put(taken)) as api:
+            run = await api.start()
+            one = replace(worker(tmp_path, server, 1, table), secrets={"chat": SECRET})
+            with contextlib.closing(one), pytest.raises(psycopg.errors.RaiseException):
+                await one.investigate(run, "shop")
+            assert api.store.runs.find(run).stop_reason is StopReason.CONCLUDED
+            connection.execute("DROP TRIGGER refusing ON opsleuth.notices")
+            task = asyncio.create_task(one.run())
+            await told(receiver, "concluded")
+            one.leaving.set()
+            await task
+            assert api.store.runs.find(run).attempt == 1
 
 
 async def test_all_planners_together_keep_to_one_rate(

@@ -1,6 +1,7 @@
 """Workers on a real PostgreSQL: they take runs, stop at a node, succeed those that died, set poison aside."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from multiprocessing.context import ForkServerProcess
@@ -14,7 +15,7 @@ from worker_rig import Place, started, worker
 
 from opsleuth.checkpoints.places import Server
 from opsleuth.checkpoints.runs import RunRow
-from opsleuth.service.queue import make_queue
+from opsleuth.service.queue import Again, make_queue
 from opsleuth.service.worker import retain
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.outcome import FINISHED, Status, StopReason
@@ -158,6 +159,22 @@ async def test_a_dead_workers_run_goes_on_from_its_last_node(api: Api, world: Pl
         row = await until(api, run, *FINISHED)
     assert (row.stop_reason, row.attempt) == (StopReason.CONCLUDED, 2)
     assert world.lines("looked") == [f"{run} a", f"{run} b", f"{run} b"]
+
+
+async def test_a_run_that_somebody_works_on_is_no_attempt_of_another_worker(
+    api: Api, world: Place, server: Server
+) -> None:
+    world.write(concludes("Nothing."))
+    run = await api.start()
+    one = worker(world.folder, server, 1, {"most_strikes": 1})
+    with contextlib.closing(one), api.store.lock(run):
+        for _ in range(3):
+            with pytest.raises(Again):
+                await one.investigate(run, "shop")
+        assert api.store.runs.find(run).status is Status.QUEUED
+    async with working(world, server, most_strikes=1):
+        row = await until(api, run, *FINISHED)
+    assert row.stop_reason is StopReason.CONCLUDED
 
 
 async def test_a_run_that_kills_its_workers_is_set_aside_and_the_others_are_not(
