@@ -1,4 +1,4 @@
-"""What others are told of a run, kept until it is delivered. A run's job ends only after its rows are written.
+"""What others are told of a run, kept until it is delivered. A run's job ends only after its rows are written."""
 
 import json
 from collections.abc import Mapping
