@@ -10,6 +10,9 @@ from opsleuth.checkpoints.redact import Redactor
 from opsleuth.state.canonical import canonical
 from opsleuth.state.clock import Clock, stamp
 
+RUN_ID = re.compile(r"(?!\.)[\w.-]{1,100}")
+"""What the id of a run may look like: it names a lock and a folder."""
+
 
 class Backing(NamedTuple):
     """Passed to each table when the store opens."""
@@ -33,6 +36,6 @@ class Backing(NamedTuple):
 
     def lock(self, run: str) -> AbstractContextManager[object]:
         """The run's lock for one attempt; entering raises Busy if it is held. Raises NotFound for what is no id."""
-        if not re.fullmatch(r"[\w.-]{1,100}", run) or run.startswith("."):
+        if not RUN_ID.fullmatch(run):
             raise NotFound(f"{run!r} is no run id: it looks like inv-20261129-7k3f")
         return self.db.lock(run, self.now())

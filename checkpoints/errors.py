@@ -6,6 +6,7 @@ StoreError
 ├── Busy              another live process holds the run (10)
 │   └── Lost              this process held it, and was taken for dead
 ├── Unreadable        no database, damaged, or written by a newer version; nothing was changed (11)
+│   └── Misfit            a row that the tables do not take
 ├── Conflict          a compare-and-set changed no row: somebody was faster, or it is not allowed (2)
 │   ├── AlreadyDecided    the approval was answered before
 │   ├── WrongDigest       the answer names another call than the one that was asked
@@ -76,6 +77,10 @@ class Unreadable(StoreError):
     """The file is no database of ours, is damaged, or was written by a newer version. Nothing was changed."""
 
     exit_code = ExitCode.UNREADABLE
+
+
+class Misfit(Unreadable):
+    """A row that the tables do not take: a value is missing, of another type, or out of its range."""
 
 
 class Conflict(StoreError):

@@ -24,7 +24,7 @@ BY_RUN = (
 AROUND_IT = ("control", "intake", "alerts", "notices")
 """Tables with what others want of a run, and what they are told of it: of no use on another machine."""
 
-_BY_THREAD = ("checkpoints", "writes")
+BY_THREAD = ("checkpoints", "writes")
 _IN_ORDER = ("approvals", "effects", "control")
 """Tables whose rows count in the order in which they were made."""
 
@@ -57,7 +57,7 @@ def put(db: Database, table: str, values: Values, origin: object) -> int:
 
     Raises Unreadable for a table or a column that this version does not know, and a body that was changed.
     """
-    if table in _BY_THREAD:
+    if table in BY_THREAD:
         return db.saved.put_saved(table, values, origin)
     if table not in ("runs", "bodies", *BY_RUN, *AROUND_IT):
         raise Unreadable(

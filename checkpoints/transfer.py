@@ -1,26 +1,37 @@
 """A run as one file, to be taken to another machine: its rows as they are stored, with those of its ancestors.
 
-The file is gzipped JSON lines: a head with versions and ids, then one line for each row. What is read back is
-checked before anything is written: the form, the schema's version, every body's hash, every trace's chain.
+The file is gzipped JSON lines: a head with versions and ids, then one line for each row. It may come from anybody:
+what is read back is checked, the form, the schema's version, every body's hash, every trace's chain, and it tells of
+its own runs alone. It brings neither a person's yes nor a say in what may be reached or run here.
 """
 
 import base64
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from opsleuth import __version__
-from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.errors import Conflict, Unreadable
+from opsleuth.checkpoints.backing import RUN_ID, Backing
+from opsleuth.checkpoints.errors import Conflict, Misfit, Unreadable
 from opsleuth.checkpoints.events import Events
-from opsleuth.checkpoints.rows import put, rows_of
+from opsleuth.checkpoints.rows import BY_RUN, BY_THREAD, put, rows_of
 from opsleuth.checkpoints.runs import Runs
 from opsleuth.checkpoints.scripts import SCHEMA_VERSION
+from opsleuth.state.canonical import canonical
 
 FORMAT = 1
+LONGEST_ROW = 64_000_000
+"""Characters of a row in a file: far more than a body may have."""
+
+_TABLES = frozenset({"runs", "bodies", *BY_RUN, *BY_THREAD})
+_OWNER = {"runs": "id", "checkpoints": "thread_id", "writes": "thread_id"}
+"""The column that names a row's run, where it is not `run`."""
+
+Settled = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""What becomes of the settings of a run that comes from elsewhere."""
 
 
 class Taken(NamedTuple):
@@ -56,56 +67,131 @@ class Transfer:
                     file.write(json.dumps([table, packed]) + "\n")
         return Taken(members, count)
 
-    def read(self, path: Path) -> Taken:
+    def read(self, path: Path, settled: Settled) -> Taken:
         """Store the runs of such a file; all of it or nothing. Those that are here already stay as they are.
 
+        Their settings are what `settled` makes of them, and what was approved elsewhere is asked again.
         Raises Unreadable for a file of another form, a newer schema, or one that was changed; Conflict if the
         run itself is here already.
         """
-        head, rows = _opened(path)
-        members = tuple(head["runs"])
+        lines = _lines(path)
+        members = _members(next(lines, None), path)
         if self._runs.get(members[0]) is not None:
             raise Conflict(f"{members[0]} is here already: nothing was changed")
         here = {member for member in members if self._runs.get(member) is not None}
         count = 0
         with self._db.write():
-            for table, row in rows:
-                if row.get("run", row.get("thread_id", row.get("id"))) in here and table != "bodies":
-                    continue
-                count += put(self._db, table, {name: _unpacked(v) for name, v in row.items()}, path)
+            for line in lines:
+                table, row = _row(line, members, path)
+                if table == "bodies" or row[_owner(table)] not in here:
+                    count += self._put(table, _admitted(table, row, settled, path), path)
             for member in members:
                 if member not in here:
                     self._verify(member, path)
         return Taken(members, count)
 
+    def _put(self, table: str, row: dict[str, Any], path: Path) -> int:
+        try:
+            return put(self._db, table, row, path)
+        except Misfit as error:
+            raise Unreadable(f"{path} holds a row of {table} that does not fit: {error}") from None
+
     def _verify(self, run: str, path: Path) -> None:
+        if self._runs.get(run) is None:
+            raise Unreadable(f"{path} names the run {run} and does not hold it; nothing was changed")
         checked = Events(self._backing).verify(run)
         if checked.broken_at is not None:
             raise Unreadable(f"{path} was changed: the trace of {run} does not hold ({checked.problem})")
 
 
-def _opened(path: Path) -> tuple[dict[str, Any], Iterator[tuple[str, dict[str, Any]]]]:
-    """The head of a file and its rows. Raises Unreadable."""
+def _lines(path: Path) -> Iterator[Any]:
+    """The JSON value of each line, one at a time: what is packed small may be very large. Raises Unreadable."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        head = json.loads(lines[0])
-        rows = [json.loads(line) for line in lines[1:]]
-    except (OSError, EOFError, ValueError, IndexError, zlib.error) as error:
+            while line := file.readline(LONGEST_ROW):
+                if len(line) == LONGEST_ROW:
+                    raise Unreadable(f"{path} is no exported run: a line is longer than any row")
+                yield json.loads(line)
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         raise Unreadable(f"{path} is no exported run: {error}") from None
+
+
+def _members(head: object, path: Path) -> tuple[str, ...]:
+    """The runs that the file's head names, the newest first. Raises Unreadable."""
     if not isinstance(head, dict) or head.get("opsleuth") != FORMAT:
         raise Unreadable(f"{path} is no exported run of this form; it may be of a newer opsleuth")
-    if head["schema"] > SCHEMA_VERSION:
+    schema, runs = head.get("schema"), head.get("runs")
+    if not isinstance(schema, int) or not isinstance(runs, list) or not runs:
+        raise Unreadable(f"{path} is no exported run: its first line names no schema or no run")
+    if schema > SCHEMA_VERSION:
         raise Unreadable(
-            f"{path} was written by opsleuth {head.get('app')} with schema {head['schema']}, this one knows "
+            f"{path} was written by opsleuth {head.get('app')} with schema {schema}, this one knows "
             f"{SCHEMA_VERSION}: import it with the newer opsleuth; nothing was changed"
         )
-    return head, ((str(table), dict(row)) for table, row in rows)
+    if wrong := [run for run in runs if not isinstance(run, str) or not RUN_ID.fullmatch(run)]:
+        raise Unreadable(f"{path} is no exported run: {wrong[0]!r} is no run id")
+    return tuple(runs)
+
+
+def _row(line: object, members: tuple[str, ...], path: Path) -> tuple[str, dict[str, Any]]:
+    """Table and values of a line. Raises Unreadable for another form, and for a row of a run that is none of the file's."""
+    match line:
+        case [str(table), dict(packed)]:
+            row = {name: _unpacked(value, path) for name, value in packed.items()}
+        case _:
+            raise Unreadable(f"{path} was changed: a line is no row; nothing was changed")
+    if table not in _TABLES:
+        raise Unreadable(
+            f"{path} holds rows of {table!r}, which this version does not know in an export; nothing was changed"
+        )
+    if table != "bodies" and row.get(_owner(table)) not in members:
+        raise Unreadable(
+            f"{path} was changed: a row of {table} is of a run that is none of {', '.join(members)}"
+        )
+    if table == "runs" and row.get("parent") not in (None, *members):
+        raise Unreadable(f"{path} was changed: {row['id']} is a fork of a run that it does not hold")
+    return table, row
+
+
+def _owner(table: str) -> str:
+    return _OWNER.get(table, "run")
+
+
+def _admitted(table: str, row: dict[str, Any], settled: Settled, path: Path) -> dict[str, Any]:
+    """The row as it may be stored here."""
+    if table == "runs":
+        return row | {"settings": canonical(settled(_settings(row, path)))}
+    if table == "approvals" and row.get("status") == "approved":
+        return row | {"status": "stale", "reason": "it was given on another machine"}
+    return row
+
+
+def _settings(row: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(row["settings"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Unreadable(f"{path} was changed: the settings of a run are no JSON object")
+    return found
 
 
 def _packed(value: Any) -> Any:  # noqa: ANN401 - any column
     return {"base64": base64.b64encode(value).decode("ascii")} if isinstance(value, bytes) else value
 
 
-def _unpacked(value: Any) -> Any:  # noqa: ANN401 - any column
-    return base64.b64decode(value["base64"]) if isinstance(value, dict) else value
+def _unpacked(value: Any, path: Path) -> Any:  # noqa: ANN401 - any column
+    """A column's value: text, a number, nothing, or bytes. Raises Unreadable for what no column holds."""
+    try:
+        match value:
+            case {"base64": str(text), **others} if not others:
+                return base64.b64decode(text, validate=True)
+            case str():
+                return value.encode().decode()
+            case float() | None:
+                return value
+            case int() if value.bit_length() < 64:
+                return value
+    except ValueError as error:
+        raise Unreadable(f"{path} was changed: a value cannot be read ({error})") from None
+    raise Unreadable(f"{path} was changed: a value is a list, a table or an integer beyond 64 bits")

@@ -3,6 +3,7 @@
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opsleuth.checkpoints.errors import Busy
 from opsleuth.checkpoints.redact import Redactor
@@ -14,6 +15,9 @@ from opsleuth.console.reading import screen_of
 from opsleuth.graph.deciding import operator
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
+
+if TYPE_CHECKING:
+    from opsleuth.checkpoints.transfer import Settled
 
 _CLOCK = SystemClock()
 
@@ -83,12 +87,24 @@ def export(options: Options, run_id: str, output: Path, *, with_evidence: bool) 
 
 def take_in(options: Options, source: Path) -> int:
     """`import`: the runs of such a file join this database."""
+    settled = _settled(options)
     with _opened(options) as store:
         with store.saver():
             """The saver's tables are made."""
-        taken = store.transfer.read(source)
+        taken = store.transfer.read(source, settled)
     _told(options, taken.runs, taken.rows, f"imported from {source}")
     return 0
+
+
+def _settled(options: Options) -> "Settled":
+    """Gives a run from elsewhere what is configured here: what it may reach, run and change is not for a file to say."""
+    from opsleuth.console.modeling import settings_of
+    from opsleuth.console.sourcing import trusted
+
+    here = settings_of(options, trusted(options)).to_json()
+    live = {name: here[name] for name in ("model", "policy", "environment", "sources", "platform")}
+    recorded = live | {"environment": None, "sources": {}, "platform": None}
+    return lambda stored: {**stored, **(recorded if stored.get("case") else live)}
 
 
 def _told(options: Options, runs: tuple[str, ...], rows: int, what: str) -> None:

@@ -45,6 +45,12 @@ def names(options: Options) -> Configured:
     return replace(configured(config_files(), options.environment, lenient=True), sources={})
 
 
+def trusted(options: Options) -> Configured:
+    """What is configured as far as it is trusted and one environment is meant, for what needs no source at once."""
+    found = configured(config_files(), options.environment, lenient=True)
+    return replace(found, sources={}, platform=None) if found.untrusted else found
+
+
 def trust_project(options: Options) -> int:
     """`trust`: say what the project's files would reach, run and allow, and remember that their bytes may."""
     files = [file for name in (CONFIG, POLICY) for file in config_files(name) if file.layer == "project"]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from opsleuth.checkpoints.errors import NotWritable, StoreError, StoreFailed, Unreadable
+from opsleuth.checkpoints.errors import Misfit, NotWritable, StoreError, StoreFailed, Unreadable
 from opsleuth.checkpoints.places import Server
 
 BUSY_TIMEOUT = 30
@@ -27,6 +27,8 @@ _ADVICE: tuple[tuple[type[psycopg.Error], type[StoreError], str], ...] = (
     (errors.DataCorrupted, Unreadable, "it is damaged: restore a copy"),
     (errors.IdleInTransactionSessionTimeout, StoreFailed, "this process stood still in mid-transaction, which was undone: resume"),
     (errors.AdminShutdown, StoreFailed, "the server was stopped: what was stored is safe, resume when it is back"),
+    (errors.IntegrityError, Misfit, "a row does not fit its table: nothing was changed"),
+    (errors.DataError, Misfit, "a row does not fit its table: nothing was changed"),
     (errors.OperationalError, StoreFailed, "the server cannot be reached: what was stored is safe, resume when it can"),
     (errors.InterfaceError, StoreFailed, "the connection was closed: what was stored is safe, resume"),
 )  # fmt: skip
@@ -44,7 +46,7 @@ _REFUSALS: tuple[tuple[str, type[StoreError], str], ...] = (
 
 @contextmanager
 def plain_errors(place: Server) -> Iterator[None]:
-    """Turn the driver's errors into ours. Constraint errors pass, and those of our own."""
+    """Turn the driver's errors into ours. Those of our own pass."""
     try:
         yield
     except psycopg.Error as error:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from opsleuth.checkpoints import db
 from opsleuth.checkpoints.db import Parameters
-from opsleuth.checkpoints.errors import NotWritable, StoreError, StoreFailed, Unreadable
+from opsleuth.checkpoints.errors import Misfit, NotWritable, StoreError, StoreFailed, Unreadable
 from opsleuth.checkpoints.rows import insert
 from opsleuth.checkpoints.sqlite.lock import RunLock
 from opsleuth.checkpoints.unpacking import damaged, unpacked
@@ -37,13 +37,14 @@ _ADVICE: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_CANTOPEN: (NotWritable, "it cannot be opened: check path and permissions, or choose --db"),
     sqlite3.SQLITE_NOTADB: (Unreadable, "it is no SQLite database: choose another file with --db"),
     sqlite3.SQLITE_CORRUPT: (Unreadable, "it is damaged: restore a copy, or choose another file with --db"),
+    sqlite3.SQLITE_CONSTRAINT: (Misfit, "a row does not fit its table: nothing was changed"),
     sqlite3.SQLITE_ERROR: (Unreadable, "its tables are not as this version wrote them"),
 }
 
 
 @contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, with the file's name and what to do. Constraint errors pass."""
+    """Turn SQLite's errors into ours, with the file's name and what to do."""
     try:
         yield
     except sqlite3.DatabaseError as error:

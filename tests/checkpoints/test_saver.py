@@ -1,7 +1,6 @@
 """The framework's saver beside the store: same file, strict types, and no transaction left open between two awaits."""
 
 import asyncio
-import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 
-from opsleuth.checkpoints.errors import Unreadable
+from opsleuth.checkpoints.errors import Misfit, Unreadable
 from opsleuth.checkpoints.sqlite.saver import Saver, open_saver
 from opsleuth.checkpoints.store import Store
 
@@ -52,7 +51,7 @@ async def test_writes_that_fail_half_way_are_undone(store: Store, run: str) -> N
             "CREATE TRIGGER full BEFORE INSERT ON writes WHEN NEW.idx = 1 BEGIN SELECT RAISE(ABORT, 'no room'); END;"
         )
         await saver.aput_writes(where, [("a", 1), ("b", 2)], "task")
-        with pytest.raises(sqlite3.IntegrityError, match="no room"):
+        with pytest.raises(Misfit, match="no room"):
             await saver.aput(where, empty_checkpoint(), {}, {})
         found = await saver.aget_tuple(config(run))
         assert found is not None

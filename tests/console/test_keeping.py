@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_rig import Loop
+from loop_rig import Loop, looks
 from step_rig import RUN, begun
 from stored_runs import Program
 
+from opsleuth.checkpoints.approvals import Answer
 from opsleuth.checkpoints.errors import Conflict, Unreadable
 from opsleuth.checkpoints.scripts import SCHEMA_VERSION
 from opsleuth.state.outcome import Status
@@ -114,6 +115,12 @@ def _changed_body(lines: list[str]) -> list[str]:
     return [lines[0], *map(json.dumps, rows)]
 
 
+def _rows(lines: list[str], table: str, **values: Any) -> list[str]:
+    """The file with other values in every row of a table."""
+    rows = [json.loads(line) for line in lines[1:]]
+    return [lines[0], *(json.dumps([t, row | values if t == table else row]) for t, row in rows)]
+
+
 def _foreign_table(lines: list[str]) -> list[str]:
     return [*lines, json.dumps(["meta", {"key": "redaction_key", "value": "0"}])]
 
@@ -125,6 +132,22 @@ def _foreign_table(lines: list[str]) -> list[str]:
         (_changed_event, "was changed"),
         (_changed_body, "does not have this hash"),
         (_foreign_table, "does not know"),
+        (lambda lines: [*lines, json.dumps(["control", {"run": RUN, "kind": "terminate"}])], "does not know"),
+        (lambda lines: _rows(lines, "reports", run="inv-20240501-b002"), "none of"),
+        (lambda lines: _rows(lines, "runs", parent="inv-20240501-b002"), "fork of a run"),
+        (lambda lines: _rows(lines, "runs", settings="[" * 100_000), "settings"),
+        (lambda lines: _rows(lines, "runs", turn=None), "does not fit"),
+        (lambda lines: _rows(lines, "runs", turn="many"), "does not fit"),
+        (lambda lines: _rows(lines, "runs", turn=2**70), "64 bits"),
+        (lambda lines: _rows(lines, "runs", turn=[1]), "a list"),
+        (lambda lines: _rows(lines, "events", data={"base64": "?"}), "cannot be read"),
+        (lambda lines: _rows(lines, "events", data="\ud800"), "surrogate"),
+        (lambda lines: [line for line in lines if not line.startswith('["runs"')], "does not hold"),
+        (lambda lines: [*lines, "[1, 2]"], "no row"),
+        (lambda lines: [*lines, "[" * 100_000], "no exported run"),
+        (lambda lines: [json.dumps(json.loads(lines[0]) | {"runs": ["../../x"]}), *lines[1:]], "no run id"),
+        (lambda lines: [json.dumps(json.loads(lines[0]) | {"runs": []}), *lines[1:]], "names no"),
+        (lambda lines: ['{"opsleuth": 1}', *lines[1:]], "names no"),
         (lambda _: ["[]"], "no exported run"),
         (lambda _: [], "no exported run"),
     ],
@@ -145,6 +168,35 @@ def test_a_file_that_does_not_hold_is_refused_whole(
     assert json.loads(there("list", "--json").stdout)["runs"] == []
 
 
+def test_a_file_brings_no_say_in_what_is_reached_run_or_allowed(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    loop.start(looks("a", tool="restart"), run=RUN)
+    asked = loop.store.approvals.list(RUN)[0]
+    yes = Answer(decision="approved", by="ann", via="command", digest=asked.digest)
+    loop.store.approvals.answer(RUN, asked.id, yes)
+    loop.store.transfer.write(RUN, tmp_path / "run.gz", with_evidence=True)
+    lines = gzip.decompress((tmp_path / "run.gz").read_bytes()).decode().splitlines()
+    bait = {
+        "model": {"key_command": "touch taken"},
+        "sources": {"x": {"kind": "prometheus"}},
+        "policy": "p.toml",
+    }
+    settings = json.dumps(json.loads(json.loads(lines[1])[1]["settings"]) | bait)
+    text = "\n".join(_rows(lines, "runs", settings=settings))
+    (tmp_path / "run.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "there").mkdir()
+    assert (
+        Program(tmp_path / "there" / "store.db", tmp_path)("import", str(tmp_path / "run.gz")).returncode == 0
+    )
+    there = Loop(tmp_path / "there")
+    row = there.store.runs.find(RUN)
+    assert [row.settings[name] for name in ("model", "sources", "policy")] == [None, {}, None]
+    assert there.store.approvals.get(RUN, asked.id).status == "stale"
+    shutil.copy(tmp_path / "script.json", tmp_path / "there" / "script.json")
+    assert there.resume(RUN).status is Status.WAITING
+    assert there.world.lines("done") == []
+
+
 def test_a_fork_takes_its_parent_along(kept: tuple[Program, Loop], tmp_path: Path) -> None:
     program, loop = kept
     loop.resume(RUN)
@@ -160,9 +212,9 @@ def test_a_fork_takes_its_parent_along(kept: tuple[Program, Loop], tmp_path: Pat
     )
     assert there("log", child, "--verify").returncode == 0
     with pytest.raises(Unreadable):
-        loop.store.transfer.read(tmp_path / "script.json")
+        loop.store.transfer.read(tmp_path / "script.json", dict)
     with pytest.raises(Conflict):
-        loop.store.transfer.read(tmp_path / "run.gz")
+        loop.store.transfer.read(tmp_path / "run.gz", dict)
 
 
 def test_prune_says_first_what_it_would_remove(kept: tuple[Program, Loop]) -> None:
