@@ -34,6 +34,10 @@ class Backing(NamedTuple):
         """A JSON value without secrets, as canonical text."""
         return canonical(self.redactor(value).value)
 
+    def settings(self, value: Any) -> str:  # noqa: ANN401 - any JSON value
+        """The same for settings: references to secrets stay."""
+        return canonical(self.redactor.settings(value).value)
+
     def lock(self, run: str) -> AbstractContextManager[object]:
         """The run's lock for one attempt; entering raises Busy if it is held. Raises NotFound for what is no id."""
         if not RUN_ID.fullmatch(run):

@@ -24,6 +24,9 @@ _BASE64 = frozenset(string.ascii_letters + string.digits + "+/_=-")
 _WORD = re.compile(r"[A-Za-z0-9+/_=-]*+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
+_REFERENCES = ({"env"}, {"file"}, {"command"}, {"keyring", "user"})
+"""The keys of a reference to a secret: it names the place where one lies, and holds none."""
+
 Finder = Callable[[str], Iterator[Found]]
 
 
@@ -71,6 +74,11 @@ class Redactor:
         if self._is_clean(value):
             return Redacted(value, 0)
         walk = _Walk(self)
+        return Redacted(walk.value(value), walk.count)
+
+    def settings(self, value: Any) -> Redacted:  # noqa: ANN401 - any JSON value
+        """The same for what an operator configured: references to secrets stay, as whoever goes on needs them."""
+        walk = _Walk(self, references=True)
         return Redacted(walk.value(value), walk.count)
 
     def for_display(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -126,8 +134,8 @@ class Redactor:
 class _Walk:
     """One pass through a JSON value that holds, or may hold, secrets."""
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor, self.count = redactor, 0
+    def __init__(self, redactor: Redactor, *, references: bool = False) -> None:
+        self._redactor, self._references, self.count = redactor, references, 0
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
@@ -158,6 +166,8 @@ class _Walk:
     def _below(self, value: Any, strength: str) -> Any:  # noqa: ANN401 - any JSON value
         """Under a telling name every leaf is a secret."""
         if isinstance(value, Mapping):
+            if self._references and set(value) in _REFERENCES:
+                return {key: self.value(item) for key, item in value.items()}
             return {self.value(str(key)): self._below(item, strength) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self._below(item, strength) for item in value]

@@ -231,7 +231,7 @@ class Runs:
 
     def _column(self, value: Any) -> Any:  # noqa: ANN401 - any column
         if isinstance(value, Mapping):
-            return self._backing.document(value)
+            return self._backing.settings(value)
         if isinstance(value, datetime):
             return stamp(value)
         if isinstance(value, Decimal):

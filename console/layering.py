@@ -43,6 +43,8 @@ def from_files(parameters: Sequence[click.Parameter], said: Collection[str]) -> 
     for file in config_files():
         table = _options(file)
         left_out = [] if file.trusted else [name for name in table if not _harmless(name, table[name])]
+        if not file.trusted and file.table("services"):
+            left_out.append("services")
         for name, value in table.items():
             if name not in left_out and name not in said:
                 found[name] = Filed(_converted(file, name, value, known), file.layer)

@@ -4,7 +4,7 @@ The row holds a state from the start, made without asking any source, so that a 
 and exported like every other. Whoever begins it asks the sources and makes the state anew.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from opsleuth.graph import build
 from opsleuth.graph.prepare import Opened, Settings, StartRequest, first_state
 from opsleuth.state.base import to_json
 from opsleuth.state.clock import Clock, stamp
+from opsleuth.state.errors import ConfigError
 from opsleuth.state.investigation import Demand, Investigation
 from opsleuth.state.outcome import Status
 from opsleuth.tools.sources.base import Sources
@@ -23,8 +24,16 @@ from opsleuth.tools.sources.base import Sources
 _TIMES = ("since", "until")
 
 
-def row_of(request: StartRequest, state: Mapping[str, Any], status: Status = Status.RUNNING) -> RunRow:
-    """The row of a run that begins with this state."""
+_OUTWARD = ("sources", "model", "platform")
+"""The settings that say what is reached, and how."""
+
+
+def row_of(
+    store: Store, request: StartRequest, state: Mapping[str, Any], status: Status = Status.RUNNING
+) -> RunRow:
+    """The row of a run that begins with this state. Raises ConfigError for settings that hold a secret themselves."""
+    settings = request.settings.to_json()
+    _refuse_secrets(store, {name: settings[name] for name in _OUTWARD})
     return RunRow(
         id=request.run,
         question=state["question"],
@@ -33,14 +42,17 @@ def row_of(request: StartRequest, state: Mapping[str, Any], status: Status = Sta
         status=status,
         graph_revision=build.revision(),
         app_version=__version__,
-        settings=request.settings.to_json() | {"state": state},
+        settings=settings | {"state": state},
     )
 
 
 def queue(store: Store, request: StartRequest, clock: Clock) -> RunRow:
-    """Accept a run. Nothing outside is asked. Raises UsageError for what can never begin, Conflict for a taken id."""
+    """Accept a run. Nothing outside is asked.
+
+    Raises UsageError for what can never begin, Conflict for a taken id, ConfigError as `row_of` does.
+    """
     state = cleaned(store, first_state(request, Opened(Sources()), clock))
-    row = row_of(request, state, Status.QUEUED)
+    row = row_of(store, request, state, Status.QUEUED)
     asked = store.redactor(_to_json(request)).value
     return store.runs.create(_with(row, {"request": asked}))
 
@@ -63,6 +75,29 @@ def request_of(row: RunRow) -> StartRequest:
 def begun(row: RunRow, state: Mapping[str, Any], services: tuple[str, ...]) -> RunRow:
     """The row with the state that its sources made of the request, and the services that they know."""
     return _with(row, {"state": state, "services": list(services)})
+
+
+def _refuse_secrets(store: Store, settings: Mapping[str, Any]) -> None:
+    """A secret is not stored, so that whoever reads the settings again would ask with its mark instead."""
+    kept = store.redactor.settings(settings).value
+    if place := next(_differing(settings, kept), None):
+        raise ConfigError(
+            f"the setting {place} holds a secret itself, and a run is stored without secrets: name the place where the "
+            'secret lies instead, as in secret_headers = { X-Api-Key = { env = "NAME" } } (docs/sources.md)'
+        )
+
+
+def _differing(one: Any, other: Any, place: str = "") -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Where two values of the same shape differ, as dotted names."""
+    if isinstance(one, Mapping):
+        for (name, value), (same, kept) in zip(one.items(), other.items(), strict=True):
+            below = f"{place}.{same}" if place else same
+            yield from _differing(value, kept, below) if name == same else (below,)
+    elif isinstance(one, list | tuple):
+        for at, (value, kept) in enumerate(zip(one, other, strict=True), start=1):
+            yield from _differing(value, kept, f"{place}.{at}")
+    elif one != other:
+        yield place
 
 
 def _with(row: RunRow, more: Mapping[str, Any]) -> RunRow:

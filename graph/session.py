@@ -89,7 +89,7 @@ class Runner:
         request = replace(request, settings=replace(request.settings, services=services))
         chosen = deciders_of(self.parts, request.settings, self.store)  # the redactor learns their keys
         state = queued.cleaned(self.store, first)
-        row = self.store.runs.create(queued.row_of(request, state))
+        row = self.store.runs.create(queued.row_of(self.store, request, state))
         with self.store.lock(row.id):
             return await self._attempt(row, lambda _: state, chosen)
 

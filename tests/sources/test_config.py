@@ -11,7 +11,7 @@ from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
 from opsleuth.tools.sources.config import configured
-from opsleuth.tools.sources.opening import KINDS
+from opsleuth.tools.sources.opening import KINDS, open_live
 from opsleuth.tools.sources.secrets import Secret, Vault
 from opsleuth.tools.spec import Unavailable
 
@@ -45,7 +45,7 @@ files = ["logs/*.log", "/var/log/app.log"]
 aliases = ["订单接口"]
 """,
     )
-    found = configured([read_file("project", file)])
+    found = configured([read_file("user", file)])
     assert found.environment == "prod"
     assert found.sources["metrics"]["token"]["env"] == "PROM_TOKEN"
     assert found.sources["repo"]["path"] == str(tmp_path)
@@ -102,10 +102,22 @@ def test_the_project_wins_name_by_name(tmp_path: Path) -> None:
     project = written(tmp_path, PROMETHEUS.replace(":9", ":10"))
     found = configured([read_file("user", user), read_file("project", project)])
     assert {name: s["url"][-3:] for name, s in found.sources.items()} == {"metrics": ":10", "second": "1:9"}
-    assert found.reaches == ("prod.metrics: prometheus http://127.0.0.1:10",)
+    assert found.reaches == ("prod.metrics: prometheus url=http://127.0.0.1:10",)
 
 
 # --- secrets -------------------------------------------------------------------------------------------------
+
+
+def test_a_password_that_is_the_user_s_name_hides_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD_HERE", "postgres")
+    database = {"kind": "postgres", "dsn": "host=db user=postgres", "password": {"env": "PGPASSWORD_HERE"}}
+    vault, heard = Vault(), list[str]()
+    vault.listen(heard.append)
+    open_live({"db": database}, vault)
+    assert vault.reveal(Secret(env="PGPASSWORD_HERE")) == "postgres"
+    monkeypatch.setenv("OTHER_HERE", "another-password")
+    vault.reveal(Secret(env="OTHER_HERE"))
+    assert heard == ["another-password"]
 
 
 def test_a_secret_is_read_once_and_told_to_the_redactor(
@@ -197,13 +209,39 @@ def test_a_project_s_file_is_trusted_first(
     file = written(tmp_path, PROMETHEUS + 'token = { command = ["touch", "ran"] }\n')
     ended = program("run", "cart is slow")
     assert ended.returncode == ExitCode.CONFIG
-    assert "prod.metrics: prometheus http://127.0.0.1:9, runs touch ran" in ended.stderr
+    assert (
+        'prod.metrics: prometheus url=http://127.0.0.1:9 token={"command": ["touch", "ran"]}, runs touch ran'
+        in ended.stderr
+    )
     assert program("trust").returncode == 0
     ended = program("run", "cart is slow", "--planner", "offline")
     assert ended.returncode != ExitCode.CONFIG
     file.write_text(file.read_text() + "# changed\n")
     assert program("run", "cart is slow").returncode == ExitCode.CONFIG
     assert [path.name for path in file.parent.iterdir()] == ["config.toml"]
+
+
+def test_all_that_a_project_s_sources_reach_and_run_is_told(tmp_path: Path) -> None:
+    text = """[environments.prod.sources]
+orders = { kind = "mysql", host = "db.elsewhere", user = "eve" }
+cluster = { kind = "kubernetes", kubeconfig = "kube.yaml" }
+metrics = { kind = "prometheus", url = "http://127.0.0.1:9", proxy = "http://elsewhere:3128" }
+"""
+    orders, cluster, metrics = configured([read_file("project", written(tmp_path, text))]).reaches
+    assert "host=db.elsewhere" in orders
+    assert cluster == "prod.cluster: kubernetes kubeconfig=kube.yaml, runs what its kubeconfig names"
+    assert "proxy=http://elsewhere:3128" in metrics
+
+
+def test_services_of_a_file_that_nobody_trusts_do_not_count(
+    tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = written(tmp_path, '[services.web]\naliases = ["shop"]\ncalls = ["db"]\n')
+    assert configured([read_file("project", file)]).aliases == {}
+    assert "what it says of services does not count" in program("list").stderr
+    assert program("trust").returncode == 0
+    assert "does not count" not in program("list").stderr
 
 
 def test_a_platform_stands_beside_the_sources_and_is_named_to_whoever_trusts_the_file(tmp_path: Path) -> None:

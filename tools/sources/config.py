@@ -1,5 +1,7 @@
 """The sources of an environment and the names of services, from the configuration files."""
 
+import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,6 @@ from opsleuth.state.base import Frozen, Name
 from opsleuth.state.configfile import ConfigFile, problems
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.nearest import suggestion
-from opsleuth.tools.sources.secrets import Secret
 from opsleuth.tools.sources.settings import SourceSettings, Url
 
 SETTINGS: TypeAdapter[SourceSettings] = TypeAdapter(SourceSettings)
@@ -53,8 +54,9 @@ class _Document(BaseModel):
 class Configured:
     """What is configured for one environment: source name to settings as JSON, service to its aliases, the platform.
 
-    `layers` says which layer a source comes from, `files` what they are written in. `untrusted` is a project's file that names sources and that nobody
-    trusts yet, `reaches` tells in words what that file would let opsleuth reach or run.
+    `layers` says which layer a source comes from, `files` what they are written in. `untrusted` is a project's file that
+    names sources and that nobody trusts yet, `reaches` tells in words what that file would let opsleuth reach or run.
+    What a file that nobody trusts says of services does not count: it would decide whom to blame.
     """
 
     environment: str | None
@@ -86,7 +88,9 @@ def configured(
             merged |= {name: _placed(settings, file) for name, settings in environment.sources.items()}
             layers |= dict.fromkeys(environment.sources, file.layer)
             platform = environment.platform or platform
-    facts = {service: entry for _, document in read for service, entry in document.services.items()}
+    facts = {
+        name: entry for file, document in read if file.trusted for name, entry in document.services.items()
+    }
     asking = next((file for file, _ in read if not file.trusted and reaches(file)), None)
     return Configured(
         environment=chosen,
@@ -145,22 +149,27 @@ def reaches(file: ConfigFile) -> tuple[str, ...]:
 def _reaches(document: _Document) -> Iterator[str]:
     for environment, entry in document.environments.items():
         for name, settings in entry.sources.items():
-            raw = settings.model_dump(mode="json", exclude_none=True)
-            where = (
-                raw.get("url") or _in_words(settings) or raw.get("path") or raw.get("files") or "this machine"
-            )
-            yield f"{environment}.{name}: {settings.kind} {where}{_commands(raw)}"
+            yield f"{environment}.{name}: {settings.kind}{_in_words(settings)}"
         if entry.platform:
             yield f"{environment}: changes through {entry.platform.url}, each after a person's yes"
 
 
 def _in_words(settings: SourceSettings) -> str:
-    dsn = getattr(settings, "dsn", "")
-    return dsn.place if isinstance(dsn, Secret) else str(dsn)
+    """All that is set, and which programs that runs: nobody can weigh what is not shown."""
+    raw = settings.model_dump(mode="json", exclude_defaults=True, exclude={"kind"})
+    told = (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in raw.values()
+    )
+    kubeconfig = ", runs what its kubeconfig names" if settings.kind == "kubernetes" else ""
+    return (
+        "".join(f" {name}={value}" for name, value in zip(raw, told, strict=True))
+        + _commands(raw)
+        + kubeconfig
+    )
 
 
 def _commands(raw: Any) -> str:  # noqa: ANN401 - any JSON value
     if isinstance(raw, Mapping):
-        own = f", runs {' '.join(raw['command'])}" if raw.get("command") else ""
+        own = f", runs {shlex.join(raw['command'])}" if raw.get("command") else ""
         return own + "".join(_commands(value) for value in raw.values())
     return ""

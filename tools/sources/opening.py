@@ -13,7 +13,7 @@ from opsleuth.state.errors import ConfigError
 from opsleuth.tools.sources.base import Source
 from opsleuth.tools.sources.config import SETTINGS
 from opsleuth.tools.sources.live import LiveSource, Surroundings
-from opsleuth.tools.sources.secrets import Vault
+from opsleuth.tools.sources.secrets import Vault, shown_in
 from opsleuth.tools.spec import ToolError
 from opsleuth.tools.together import together
 
@@ -46,6 +46,7 @@ def open_live(
 ) -> list[LiveSource]:
     """The sources by their settings as stored with a run; nothing is sent yet. Raises ConfigError."""
     surroundings = Surroundings(vault, clock or SystemClock())
+    vault.shown.update(shown_in(configured))
     return [open_one(name, stored, surroundings) for name, stored in configured.items()]
 
 

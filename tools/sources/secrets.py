@@ -9,10 +9,11 @@ token = { keyring = "prometheus", user = "oncall" }   # needs the package keyrin
 """
 
 import os
+import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, model_validator
@@ -22,6 +23,7 @@ from opsleuth.tools.spec import Unavailable
 
 COMMAND_SECONDS = 5.0
 
+_WORDS = re.compile(r"[\w.-]+")
 _Word = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
 
 
@@ -57,9 +59,14 @@ Learn = Callable[[str], None]
 
 
 class Vault:
-    """Reads secrets and tells each to those who must never let it out (the redactor)."""
+    """Reads secrets and tells each to those who must never let it out (the redactor).
+
+    `shown` are the words that the configuration itself shows. A password that is one of them, as of the user postgres
+    with the password postgres, is told to nobody: it cannot be hidden, and its name would vanish from all evidence.
+    """
 
     def __init__(self) -> None:
+        self.shown: set[str] = set()
         self._known: dict[Secret, str] = {}
         self._met: set[str] = set()
         self._listeners: list[Learn] = []
@@ -68,14 +75,14 @@ class Vault:
         """Tell `learn` every secret that was read, and every one to come."""
         self._listeners.append(learn)
         for value in (*self._known.values(), *self._met):
-            _teach(learn, value)
+            self._teach(learn, value)
 
     def learn(self, value: str) -> None:
         """A secret that was found in another program's files: it must never come out either."""
         if value not in self._met:
             self._met.add(value)
             for learn in self._listeners:
-                _teach(learn, value)
+                self._teach(learn, value)
 
     def reveal(self, secret: Secret) -> str:
         """The value. Raises Unavailable, whose text names the place and what is wrong with it."""
@@ -85,15 +92,27 @@ class Vault:
                 raise Unavailable(f"the {secret.place} should hold the secret alone, on one line")
             self._known[secret] = value
             for learn in self._listeners:
-                _teach(learn, value)
+                self._teach(learn, value)
         return self._known[secret]
 
+    def _teach(self, learn: Learn, value: str) -> None:
+        """The value, and of a connection string its password too: error texts quote parts of it."""
+        parts = [value, urlsplit(value).password or ""] if "://" in value else [value]
+        for part in parts:
+            if part and part not in self.shown:
+                learn(part)
 
-def _teach(learn: Learn, value: str) -> None:
-    """The value, and of a connection string its password too: error texts quote parts of it."""
-    learn(value)
-    if "://" in value and (password := urlsplit(value).password):
-        learn(password)
+
+def shown_in(settings: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """The words of settings that name things, such as users, hosts and databases."""
+    if isinstance(settings, Mapping):
+        settings = settings.values()
+    elif isinstance(settings, str):
+        yield from _WORDS.findall(settings)
+        return
+    if isinstance(settings, Iterable):
+        for value in settings:
+            yield from shown_in(value)
 
 
 def _read(secret: Secret) -> str:
