@@ -1,14 +1,20 @@
 """No source is loaded before one of its kind is opened, and nothing heavy with it."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from opsleuth.tools.sources.opening import KINDS
 
 MODULES = sorted({module for module, _ in KINDS.values()})
+ROOT = Path(__file__).parents[2]
+INNER = {"declared"}
+"""Kinds that no configuration names: made from other tables."""
 HEAVY = ("httpx", "yaml", "psycopg", "duckdb")
 
 
@@ -39,3 +45,14 @@ from opsleuth.tools.sources.secrets import Vault
 open_live({"logs": {"kind": "loki", "url": "http://127.0.0.1:9"}}, Vault())
 """
     assert loaded(code) & set(MODULES) == {"opsleuth.tools.sources.loki"}
+
+
+def test_every_kind_is_independent_of_the_others_by_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [independent] = [set(c["modules"]) for c in contracts if c["type"] == "independence"]
+    assert independent == set(MODULES)
+
+
+def test_every_kind_is_in_the_documentation() -> None:
+    pages = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
+    assert {kind for kind in KINDS if not re.search(rf'["`]{kind}["`]', pages)} == INNER
