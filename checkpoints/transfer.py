@@ -27,6 +27,8 @@ LONGEST_ROW = 64_000_000
 """Characters of a row in a file: far more than a body may have."""
 
 _TABLES = frozenset({"runs", "bodies", *BY_RUN, *BY_THREAD})
+_PLAIN = frozenset({"msgpack", "null", "bytes", "bytearray"})
+"""Forms of a checkpoint's values that hold values alone; others of the framework's can name classes."""
 _OWNER = {"runs": "id", "checkpoints": "thread_id", "writes": "thread_id"}
 """The column that names a row's run, where it is not `run`."""
 
@@ -158,11 +160,15 @@ def _owner(table: str) -> str:
 
 
 def _admitted(table: str, row: dict[str, Any], settled: Settled, path: Path) -> dict[str, Any]:
-    """The row as it may be stored here."""
+    """The row as it may be stored here. What is still asked is asked anew: the file could show another call than it names."""
     if table == "runs":
         return row | {"settings": canonical(settled(_settings(row, path)))}
-    if table == "approvals" and row.get("status") == "approved":
-        return row | {"status": "stale", "reason": "it was given on another machine"}
+    if table == "approvals" and row.get("status") in ("pending", "approved"):
+        return row | {"status": "stale", "reason": "it was asked on another machine"}
+    if table == "effects" and row.get("status") in ("started", "unknown"):
+        return row | {"status": "unknown", "tries": 2}  # no second try by itself: a person decides
+    if table in BY_THREAD and row.get("type") not in _PLAIN:
+        raise Unreadable(f"{path} was changed: a value of {table} has the form {row.get('type')!r}")
     return row
 
 

@@ -129,10 +129,18 @@ class Toolbox:
         )
 
     def ruling(self, call: Call) -> Ruling:
-        """What policy says of a call now: it may have changed since the call was planned."""
+        """What policy says of a call now: it may have changed since the call was planned, and so may its tool.
+
+        A stored call whose risk, target or digest is not what the tool makes of its arguments is refused: people
+        and rules would judge another call than the one that is run.
+        """
         spec = self.known(call.tool)
         if spec is None:
             return Ruling(Gate.REFUSED, f"{call.tool} is not offered in this run any more")
+        if not _fits(call, spec):
+            return Ruling(
+                Gate.REFUSED, f"{call.tool} is not what it was when this was planned: ask for it anew"
+            )
         return self._ruling(spec, call, call.arguments, call.target)
 
     def _ruling(
@@ -148,6 +156,15 @@ class Toolbox:
                 Gate.ASK, f"repeats {request.repeat_of} on purpose: a person confirms this exact call"
             )
         return ruling
+
+
+def _fits(call: Call, spec: ToolSpec) -> bool:
+    try:
+        target = spec.target(parse(spec, call.arguments))
+    except InvalidArguments:
+        return False
+    named = identity(call.tool, call.arguments, target, call.repeat_of)
+    return (call.risk, call.target, call.digest) == (spec.risk, target, named)
 
 
 def identity(

@@ -143,6 +143,7 @@ def _foreign_table(lines: list[str]) -> list[str]:
         (lambda lines: _rows(lines, "events", data={"base64": "?"}), "cannot be read"),
         (lambda lines: _rows(lines, "events", data="\ud800"), "surrogate"),
         (lambda lines: [line for line in lines if not line.startswith('["runs"')], "does not hold"),
+        (lambda lines: _rows(lines, "checkpoints", type="json"), "the form 'json'"),
         (lambda lines: [*lines, "[1, 2]"], "no row"),
         (lambda lines: [*lines, "[" * 100_000], "no exported run"),
         (lambda lines: [json.dumps(json.loads(lines[0]) | {"runs": ["../../x"]}), *lines[1:]], "no run id"),
@@ -195,6 +196,26 @@ def test_a_file_brings_no_say_in_what_is_reached_run_or_allowed(tmp_path: Path) 
     shutil.copy(tmp_path / "script.json", tmp_path / "there" / "script.json")
     assert there.resume(RUN).status is Status.WAITING
     assert there.world.lines("done") == []
+
+
+def test_what_is_asked_or_under_way_elsewhere_is_asked_and_decided_here(tmp_path: Path) -> None:
+    """A file could show a person another call than the digest names, and have a change tried again without one."""
+    loop = Loop(tmp_path)
+    loop.start(looks("a", tool="change"), looks("b", tool="restart"), run=RUN)
+    loop.store.transfer.write(RUN, tmp_path / "run.gz", with_evidence=True)
+    lines = gzip.decompress((tmp_path / "run.gz").read_bytes()).decode().splitlines()
+    lines = _rows(lines, "approvals", document='{"tool": "look", "arguments": {"thing": "b"}}')
+    lines = _rows(lines, "effects", status="started", finished=None)
+    (tmp_path / "run.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    (tmp_path / "there").mkdir()
+    shutil.copy(tmp_path / "script.json", tmp_path / "there" / "script.json")
+    program = Program(tmp_path / "there" / "store.db", tmp_path)
+    assert program("import", str(tmp_path / "run.gz")).returncode == 0
+    there = Loop(tmp_path / "there")
+    assert [(row.status, row.tries) for row in there.store.effects.list(RUN)] == [("unknown", 2)]
+    assert there.resume(RUN).status is Status.WAITING
+    asked = {a.about: a.document["tool"] for a in there.store.approvals.list(RUN, "pending")}
+    assert asked == {"call": "restart", "effect": "change"}
 
 
 def test_a_fork_takes_its_parent_along(kept: tuple[Program, Loop], tmp_path: Path) -> None:

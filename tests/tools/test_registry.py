@@ -179,3 +179,20 @@ def test_repeating_an_effect_on_purpose_is_asked() -> None:
     request = CallRequest(tool="orders_find", arguments={"order_id": "o-1"}, repeat_of="inv-1/t1c1")
     assert rig.toolbox.check(request).ruling.gate is Gate.ASK
     assert rig.toolbox.check(request).digest != rig.call().digest
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"risk": Risk.READ},
+        {"target": "staging"},
+        {"arguments": {"order_id": "o-2", "limit": 20, "share": 0.5}},
+        {"arguments": {"order": 7}},
+    ],
+)
+def test_a_stored_call_that_is_not_what_its_tool_makes_of_it_is_refused(forged: dict[str, object]) -> None:
+    toolbox = Toolbox([orders(risk=Risk.LOW)], Sources())
+    request = CallRequest(tool="orders_find", arguments={"order_id": "o-1"})
+    call = toolbox.check(request).call(request, call_id="r/t1c1", number=1)
+    assert toolbox.ruling(call).gate is Gate.FREE
+    assert toolbox.ruling(call.model_copy(update=forged)).gate is Gate.REFUSED
