@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from opsleuth.analysis.onset import moment_of
 from opsleuth.analysis.records import Change, Finding, Recording
 
 KINDS: Mapping[str, str] = {
@@ -34,7 +35,7 @@ _NOTICEABLE = 3.0
 
 def find(recording: Recording) -> list[Finding]:
     """One finding for each service and kind: the last change before the onset; size falls with its distance."""
-    onset = recording.alert.onset if recording.alert.onset is not None else recording.window.end
+    onset = moment_of(recording)
     ordered = sorted(recording.changes or (), key=lambda c: (c.time, c.summary))
     last: dict[tuple[str, str], Change] = {}
     for change in in_force([change for change in ordered if change.time <= onset + _SAMPLE_SECONDS]):

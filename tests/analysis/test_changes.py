@@ -1,11 +1,13 @@
 """Changes before the onset: which counts, how much, and only beside other trouble."""
 
+from dataclasses import replace
+
 import pytest
 from platform_rows import ONSET, recording
 
 from opsleuth.analysis import changes
 from opsleuth.analysis.changes import in_force
-from opsleuth.analysis.records import Change, Finding
+from opsleuth.analysis.records import AlertFacts, Change, Finding
 
 
 def change(minutes: float, service: str = "web", kind: str = "deploy", summary: str = "v2") -> Change:
@@ -49,6 +51,13 @@ def test_only_the_last_change_of_a_service_counts() -> None:
 
 def test_a_change_after_the_onset_broke_nothing() -> None:
     assert changes.find(recording(changes=[change(-5)])) == []
+
+
+def test_an_alert_that_names_no_onset_began_at_the_latest_when_it_was_sent() -> None:
+    """Not at the end of the window, which lies minutes later."""
+    sent = AlertFacts(text="", fired=ONSET)
+    (found,) = changes.find(replace(recording(changes=[change(5)]), alert=sent))
+    assert found.figures["minutes_before_onset"] == 5.0
 
 
 def test_a_change_counts_only_where_its_service_is_in_trouble() -> None:

@@ -76,6 +76,7 @@ async def test_an_undone_rollout_has_the_time_of_its_undoing(tmp_path: Path) -> 
             moved = {"type": "Progressing", "status": "True", "lastUpdateTime": "2026-03-03T14:25:00Z"}
             owner: dict[str, Any] = {"f:spec": {"f:template": {"f:spec": {}}}}
             fields = [
+                {"manager": "helm", "time": "2026-03-01T09:00:00Z", "fieldsV1": owner},  # as it was at first
                 {"manager": "kubectl", "time": "2026-03-03T14:24:00Z", "fieldsV1": owner},
                 {"manager": "kube-controller-manager", "time": "2026-03-03T14:29:00Z", "fieldsV1": {}},
             ]

@@ -114,7 +114,7 @@ class ControlPlane:
 def control_plane(folder: Path) -> Iterator[ControlPlane]:
     """A cluster with nothing in it but its own roles."""
     etcd, controllers = program("etcd"), program("kube-controller-manager")
-    certificates(folder)
+    certificates(_made(folder))
     signed(folder, "admin", "/O=system:masters/CN=admin")
     signed(folder, "oncall", "/CN=oncall")
     rows = (f'{token},{name},{name},""\n' for name, token in TOKENS.items())

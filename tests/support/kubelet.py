@@ -141,7 +141,7 @@ class Kubelet:
             "message": message,
             "type": "Warning",
             "count": 7,
-            "firstTimestamp": moment(-30),
+            "firstTimestamp": moment(),
             "lastTimestamp": moment(),
             "source": {"component": "kubelet", "host": NODE},
         }

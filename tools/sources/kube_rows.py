@@ -112,7 +112,8 @@ def _steps(deployment: Document, history: Sequence[Document]) -> Iterator[_Step]
         first = former[0] if former else _revision(document)
         yield _Step(first, _created(document), "deploy", document)
         if former and document is history[-1]:
-            yield _Step(_revision(document), _moved(deployment), "rollback", document)
+            after = max((time for d in history if (time := _created(d)) is not None), default=0.0)
+            yield _Step(_revision(document), _moved(deployment, after), "rollback", document)
 
 
 def _rollout(
@@ -209,14 +210,16 @@ def _created(document: Document) -> float | None:
     return moment(_part(document, "metadata").get("creationTimestamp"))
 
 
-def _moved(deployment: Document) -> float | None:
-    """When its template was last changed: before its last progress, and when the last of the template's owners wrote."""
+def _moved(deployment: Document, after: float) -> float | None:
+    """When its template was last changed: before its last progress, and when one of the template's owners wrote.
+
+    Some servers leave the time of an owner as it was at his first word: `after` is a moment before which it was not.
+    """
     rows = [c for c in _part(deployment, "status").get("conditions") or () if c.get("type") == "Progressing"]
-    progressed = [moment(row.get("lastUpdateTime")) for row in rows]
     fields = _part(deployment, "metadata").get("managedFields") or ()
     owners = [f for f in fields if "f:template" in _part(_part(f, "fieldsV1"), "f:spec")]
-    written = [time for f in owners if (time := moment(f.get("time"))) is not None]
-    return min((t for t in (*progressed, max(written, default=None)) if t is not None), default=None)
+    told = [moment(row.get("lastUpdateTime")) for row in rows] + [moment(f.get("time")) for f in owners]
+    return min((time for time in told if time is not None and time >= after), default=None)
 
 
 def _template(document: Document | None) -> Document:
