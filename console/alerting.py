@@ -2,13 +2,13 @@
 
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from opsleuth.console.handing import from_stdin, text_of
 from opsleuth.graph.alerts import nothing_fires
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -39,12 +39,11 @@ def handed_in(where: str | None, sources: Callable[[], Sources]) -> Mapping[str,
 
 
 def _local(where: str) -> str:
+    if where == "-":
+        return from_stdin("the alert")
     try:
-        if where == "-":
-            return sys.stdin.read()
-        return Path(where).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise _wrong("the alert is no UTF-8 text") from None
+        with Path(where).open("rb") as file:
+            return text_of(file, "the alert")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise _wrong(f"{where} cannot be read: {reason}") from None

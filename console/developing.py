@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from opsleuth.models.server.replies import Script
 from opsleuth.models.server.rules import RULES
 from opsleuth.models.server.serve import Model, ModelServer
 from opsleuth.models.server.spoil import Spoiled
+from opsleuth.state.canonical import from_json
 from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.outcome import ExitCode
 
@@ -39,7 +39,7 @@ def _model(rule: str, script: Path | None) -> Model:
     if script is None:
         return RULES[rule]
     try:
-        entries = json.loads(script.read_text(encoding="utf-8"))
+        entries = from_json(script.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"the script {script} cannot be read: {error}") from None
     if not isinstance(entries, list) or not entries or not all(isinstance(e, dict) for e in entries):

@@ -10,14 +10,18 @@ from pathlib import Path
 from opsleuth import __version__
 from opsleuth.checkpoints.harmless import harmless
 from opsleuth.checkpoints.redact import Redactor
+from opsleuth.state.errors import ConfigError
 from opsleuth.state.folders import folder
 from opsleuth.state.outcome import ExitCode
+
+_LONGEST = 300
+"""Characters of a path that are shown."""
 
 
 def told(error: Exception) -> int:
     """Say on stderr what happened. An error that was foreseen knows its code; any other goes to the log file.
 
-    A reader that went away is told nothing.
+    A reader that went away is told nothing. A file that the machine does not give us is no error of ours.
     """
     if isinstance(error, BrokenPipeError):
         close_stdout()
@@ -26,13 +30,18 @@ def told(error: Exception) -> int:
     if isinstance(code, ExitCode):
         _say(str(error))
         return int(code)
+    if isinstance(error, OSError) and error.filename is not None:
+        _say(
+            f"{_cut(str(error.filename))} cannot be used: {error.strerror}. Check the path and its permissions"
+        )
+        return ExitCode.CONFIG
     where = _kept(error)
     _say(
         f"internal error: {type(error).__name__}. What was stored is safe. "
         + (
             f"The traceback is in {where}: please report it."
             if where
-            else "The log folder cannot be written."
+            else "There is no log folder that can be written."
         )
     )
     return ExitCode.INTERNAL
@@ -43,13 +52,20 @@ def close_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _cut(path: str) -> str:
+    return path if len(path) <= _LONGEST else f"{path[:_LONGEST]}…"
+
+
 def _say(text: str) -> None:
     with contextlib.suppress(OSError):
         sys.stderr.write(f"opsleuth: {harmless(text)}\n")
 
 
 def _kept(error: Exception) -> Path | None:
-    path = folder("XDG_STATE_HOME", ".local/state") / "errors.log"
+    try:
+        path = folder("XDG_STATE_HOME", ".local/state") / "errors.log"
+    except ConfigError:
+        return None
     now = datetime.now(UTC).isoformat(timespec="seconds")
     text = harmless(Redactor().text("".join(traceback.format_exception(error))).value)
     try:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from opsleuth.checkpoints.redact import Redactor
+from opsleuth.console.handing import LARGEST
 from opsleuth.console.reading import note
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError, OpsleuthError, UsageError
@@ -18,8 +19,6 @@ from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.sources.settings import Http
 from opsleuth.tools.spec import NotPermitted, ToolError
 
-LARGEST = 5_000_000
-"""Bytes of an answer that are read: thousands of alerts are no one's incident."""
 DEADLINE = 15.0
 """Seconds until the whole answer must be there."""
 

@@ -9,9 +9,10 @@ from opsleuth.checkpoints.errors import Busy
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.console import events
+from opsleuth.console.handing import from_stdin
 from opsleuth.console.options import Options
 from opsleuth.console.reading import note as said
-from opsleuth.console.reading import screen_of
+from opsleuth.console.reading import screen_of, written
 from opsleuth.graph.deciding import operator
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
@@ -24,7 +25,7 @@ _CLOCK = SystemClock()
 
 def note(options: Options, run_id: str, text: str) -> int:
     """`note`: told to the planner at its next turn. Raises UsageError for a run that has concluded."""
-    words = (sys.stdin.read() if text == "-" else text).strip()
+    words = (from_stdin("the note") if text == "-" else text).strip()
     if not words:
         raise UsageError("the note is empty")
     with _opened(options) as store:
@@ -73,14 +74,8 @@ def export(options: Options, run_id: str, output: Path, *, with_evidence: bool) 
     """`export`: one run as one file."""
     with Store.open(options.database, _CLOCK, Redactor(), read_only=True) as store:
         run = store.runs.find(run_id)
-        part = output.with_name(f".{output.name}.part")
-        try:
-            taken = store.transfer.write(run.id, part, with_evidence=with_evidence)
-            part.replace(output)
-        except OSError as error:
-            raise UsageError(f"{output} cannot be written: {error.strerror}") from None
-        finally:
-            part.unlink(missing_ok=True)
+        with written(output) as place:
+            taken = store.transfer.write(run.id, place, with_evidence=with_evidence)
     _told(options, taken.runs, taken.rows, f"exported to {output}")
     return 0
 

@@ -1,7 +1,6 @@
 """The commands that read what is stored: they open the database read-only, show, and change nothing."""
 
 import io
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from opsleuth.console.times import Display, parse_moment
 from opsleuth.state.canonical import canonical
 from opsleuth.state.clock import SystemClock, stamp
 from opsleuth.state.outcome import Status
+from opsleuth.state.replacing import replacing
 
 POLL_SECONDS = 0.3
 """How often `log --follow` looks for new events."""
@@ -275,7 +275,7 @@ def report(options: Options, run_id: str, *, form: str | None, output: Path | No
     if output is None:
         _put_report(document, page, options, form, full=full, stream=sys.stdout)
         return 0
-    with _replacing(output) as stream:
+    with written(output) as place, place.open("w", encoding="utf-8") as stream:
         _put_report(document, page, options, form, full=full, stream=stream)
     note(f"report written to {output}")
     return 0
@@ -352,24 +352,11 @@ def _form_of(output: Path) -> str:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Any]:
-    """Write a file beside `path` and put it in its place when it is whole; a device or a pipe is written to itself.
-
-    A link stays: what it points at is replaced. Raises BadParameter for what cannot be written.
-    """
+def written(path: Path) -> Iterator[Path]:
+    """Where to write what `-o` names, as `replacing` does. Raises BadParameter for what cannot be written."""
     try:
-        place = Path(os.path.realpath(path))
-        if place.exists() and not place.is_file():
-            with place.open("w", encoding="utf-8") as stream:
-                yield stream
-            return
-        part = place.with_name(f".{place.name[:200]}.part")
-        try:
-            with part.open("w", encoding="utf-8") as stream:
-                yield stream
-            part.replace(place)
-        finally:
-            part.unlink(missing_ok=True)
+        with replacing(path) as place:
+            yield place
     except OSError as error:
         raise click.BadParameter(f"{path} cannot be written: {error.strerror}", param_hint="-o") from None
 

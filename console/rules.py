@@ -1,6 +1,5 @@
 """`policy explain` and `policy check`: which rule decides, and whether a file of rules can be used."""
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +9,9 @@ from typing import Any
 from opsleuth.console import events
 from opsleuth.console.options import Options
 from opsleuth.console.reading import screen_of
-from opsleuth.graph.deciding import changed
+from opsleuth.graph.deciding import call_of, changed
 from opsleuth.state.calls import CallRequest, Gate
+from opsleuth.state.canonical import from_json
 from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import UsageError
 from opsleuth.tools.added import added_tools
@@ -88,8 +88,8 @@ def _request(call: Sequence[str]) -> CallRequest:
     """`TOOL NAME=VALUE…`, or one JSON object with tool and arguments."""
     if len(call) == 1 and call[0].lstrip().startswith("{"):
         try:
-            document: Any = json.loads(call[0])
-            return CallRequest(tool=document["tool"], arguments=document.get("arguments", {}))
+            document: Any = from_json(call[0])
+            return call_of(document["tool"], document.get("arguments", {}))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UsageError('a call as JSON is {"tool": NAME, "arguments": {…}}') from None
-    return CallRequest(tool=call[0], arguments=changed({}, call[1:]))
+    return call_of(call[0], changed({}, call[1:]))

@@ -13,6 +13,7 @@ from opsleuth.console.options import Options
 from opsleuth.console.reading import note, screen_of
 from opsleuth.state.configfile import PROJECT_FILE, read_file
 from opsleuth.state.errors import UsageError
+from opsleuth.state.folders import expanded
 from opsleuth.state.trust import trust
 
 _LOCAL_PROMETHEUS = "http://127.0.0.1:9090"
@@ -152,7 +153,7 @@ def _addresses(variables: Mapping[str, str]) -> Iterator[Found]:
 
 def _cluster(variables: Mapping[str, str]) -> Iterator[Found]:
     given = [part for part in variables.get("KUBECONFIG", "").split(os.pathsep) if part]
-    files = [Path(part) for part in given] or [Path.home() / ".kube" / "config"]
+    files = [Path(part) for part in given] or [expanded("~/.kube/config")]
     if found := next((file for file in files if file.is_file()), None):
         lines = ('kind = "kubernetes"', '# context = "…"           # without it the current one', '# namespaces = ["shop"]')  # fmt: skip
         yield Found("cluster", lines, f"the kubeconfig {found}")

@@ -14,6 +14,7 @@ from opsleuth.console import events
 from opsleuth.console.options import Options
 from opsleuth.console.reading import note, screen_of
 from opsleuth.console.stepper import views
+from opsleuth.state.canonical import from_json
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.paths import MISSING, NoSuchPath, differences, get, plain
@@ -85,9 +86,9 @@ def edited(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if text is None:
         return value
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"line {error.lineno} is no JSON: {error.msg}; nothing was changed") from None
+        return from_json(text)
+    except ValueError as error:
+        raise UsageError(f"it is no JSON any more ({error}); nothing was changed") from None
 
 
 def assigned(texts: Sequence[str]) -> "list[Edit]":

@@ -13,8 +13,10 @@ from opsleuth.console.options import Options
 from opsleuth.console.reading import moment, note, screen_of
 from opsleuth.console.screen import Column, Part, table
 from opsleuth.console.sourcing import look, sources
+from opsleuth.graph.deciding import call_of
 from opsleuth.graph.prepare import Opened, Settings, StartRequest, first_state, open_sources
 from opsleuth.state.calls import CallRequest, Risk
+from opsleuth.state.canonical import from_json
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.outcome import ExitCode
@@ -87,7 +89,7 @@ def test(
     toolbox = Toolbox((*BUILTIN, *added.specs), opened.sources, read_only=True)
     clock = SystemClock()
     context = context_for(settings, opened, clock, since, until)
-    request = CallRequest(tool=name, arguments=_parsed(arguments))
+    request = call_of(name, _parsed(arguments))
     result = asyncio.run(_called(request, toolbox, context, opened.vault, added))
     _show(options, result)
     return ExitCode.UNREACHABLE if result.status.is_error else ExitCode.OK
@@ -125,7 +127,7 @@ def settings_for(options: Options, case: Path | None) -> Settings:
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
-        document = json.loads(text)
+        document = from_json(text)
     except ValueError as error:
         raise UsageError(f'--args is no JSON ({error}): write an object such as {{"limit": 5}}') from None
     if not isinstance(document, dict):

@@ -12,6 +12,7 @@ from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.evals.cases import KEY
 from opsleuth.evals.tasks import Task
+from opsleuth.state.canonical import from_json
 from opsleuth.state.errors import UsageError
 
 TEXTS = frozenset({".json", ".jsonl", ".csv", ".md", ".txt"})
@@ -80,7 +81,7 @@ def _text(text: str, redact: Redact) -> str:
 def _json(text: str, redact: Redact) -> str:
     """A document is redacted by its fields; what is none, as text."""
     try:
-        return json.dumps(redact(json.loads(text))[0], ensure_ascii=False)
+        return json.dumps(redact(from_json(text))[0], ensure_ascii=False)
     except ValueError:
         return _text(text, redact)
 

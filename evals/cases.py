@@ -3,12 +3,12 @@
 The key lies outside every case folder: nothing that a tool can read holds it.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from opsleuth.state.canonical import from_json
 from opsleuth.state.errors import UsageError
 
 KEY = "answers.json"
@@ -120,7 +120,7 @@ def load_set(source: Path, key: Path | None = None) -> Sequence[Case]:
         return load_tasks(source)
     path = key or source / KEY
     try:
-        answers = json.loads(path.read_text(encoding="utf-8"))
+        answers = from_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}): give the key with --key FILE") from None
     except ValueError as error:

@@ -21,6 +21,7 @@ from opsleuth.evals.run import evaluate
 from opsleuth.evals.score import Score
 from opsleuth.evals.table import table
 from opsleuth.evals.telling import told, told_failures, told_misses
+from opsleuth.state.canonical import from_json
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.outcome import ExitCode
@@ -86,7 +87,7 @@ def run_failures(database: Place, since: datetime | None, *, as_json: bool) -> i
 def add(database: Place, run: str, expect: str, folder: Path, name: str | None) -> int:
     """Make a case of a stored run."""
     try:
-        wanted = json.loads(expect)
+        wanted = from_json(expect)
     except ValueError as error:
         raise UsageError(
             f'--expect is no JSON ({error}): write for example {{"verdict": "healthy"}}'

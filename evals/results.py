@@ -8,6 +8,7 @@ from typing import Any
 from opsleuth import __version__
 from opsleuth.evals.score import Score
 from opsleuth.evals.summary import summarise
+from opsleuth.state.canonical import from_json
 from opsleuth.state.errors import UsageError
 
 Document = dict[str, Any]
@@ -40,7 +41,7 @@ def save(path: Path, results: Mapping[str, Any]) -> None:
 def load(path: Path) -> Document:
     """A results document. Raises UsageError for a file that is none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = from_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:

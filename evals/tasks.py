@@ -11,7 +11,6 @@ tags = ["database"]
 at_most = { repeated = 1, turns = 6 }    # beyond it a right answer is wasteful
 """
 
-import json
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from opsleuth.evals.cases import Case, bounds, expected
 from opsleuth.state.calls import Risk
+from opsleuth.state.canonical import from_json
 from opsleuth.state.conclusion import Kind
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Demand
@@ -105,7 +105,7 @@ def _raw(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from ((f"task {n}", shared | task) for n, task in enumerate(tasks, 1))
         elif path.suffix == ".jsonl":
             lines = enumerate(text.splitlines(), 1)
-            yield from ((f"line {n}", json.loads(line)) for n, line in lines if line.strip())
+            yield from ((f"line {n}", from_json(line)) for n, line in lines if line.strip())
         else:
             raise UsageError(f"{path} is no set: give a folder of cases, or tasks in a .toml or .jsonl file")
     except OSError as error:

@@ -5,15 +5,18 @@ this one, lets the run go on.
 """
 
 import getpass
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from pydantic import ValidationError
+
 from opsleuth.checkpoints.approvals import Answer, Approval, Via
 from opsleuth.checkpoints.effects import Outcome
 from opsleuth.checkpoints.store import Store
-from opsleuth.state.calls import Risk
+from opsleuth.state.calls import CallRequest, Risk
+from opsleuth.state.canonical import from_json
+from opsleuth.state.configfile import problems
 from opsleuth.state.errors import UsageError
 
 
@@ -128,6 +131,14 @@ def _answer(store: Store, asked: Approval, answer: Answer) -> Approval:
     return answered
 
 
+def call_of(tool: object, arguments: object) -> CallRequest:
+    """A call as a person typed it. Raises UsageError for what is no call at all."""
+    try:
+        return CallRequest.model_validate({"tool": tool, "arguments": arguments})
+    except ValidationError as error:
+        raise UsageError(f"that is no call: {problems(error)}") from None
+
+
 def changed(arguments: Mapping[str, Any], edits: Sequence[str]) -> dict[str, Any]:
     """The arguments with each `NAME=VALUE` set; a value that is no JSON is text. Raises UsageError for another form."""
     result = dict(arguments)
@@ -136,7 +147,7 @@ def changed(arguments: Mapping[str, Any], edits: Sequence[str]) -> dict[str, Any
         if not equals or not name.strip():
             raise UsageError(f"{edit!r} is no edit: write NAME=VALUE, such as replicas=6")
         try:
-            result[name.strip()] = json.loads(value)
-        except json.JSONDecodeError:
+            result[name.strip()] = from_json(value)
+        except ValueError:
             result[name.strip()] = value
     return result

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from opsleuth.models.settings import OPENAI, ModelSettings
 from opsleuth.state.errors import ConfigError
+from opsleuth.state.folders import expanded
 
 COMMAND_SECONDS = 30
 
@@ -45,7 +46,7 @@ def _named(name: str, environment: Mapping[str, str]) -> str:
 
 def _of_file(path: Path) -> str:
     try:
-        key = path.expanduser().read_text(encoding="utf-8").strip()
+        key = expanded(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"the file {path} that should hold the model's key cannot be read: {error}"

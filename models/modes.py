@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from opsleuth.models.settings import ModelSettings
+from opsleuth.state.canonical import from_json
 
 
 class Mode(StrEnum):
@@ -65,7 +66,7 @@ class Ladder:
 def _table(memory: Path) -> dict[str, str]:
     """What is remembered; nothing where the file is absent or unreadable, since it is a cache."""
     try:
-        found = json.loads(memory.read_text(encoding="utf-8"))
+        found = from_json(memory.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from opsleuth.state.calls import Call
+from opsleuth.state.canonical import from_json
 from opsleuth.state.errors import ConfigError, OpsleuthError
 from opsleuth.state.outcome import ExitCode
 from opsleuth.state.results import CallResult, ResultStatus
@@ -60,7 +61,7 @@ class Tape:
         """A tape that was recorded. Raises ConfigError for a file that is none."""
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
-            entries = [json.loads(line) for line in lines]
+            entries = [from_json(line) for line in lines]
         except (OSError, ValueError) as error:
             raise ConfigError(f"the recording {path} cannot be read: {error}") from None
         if not entries or entries[0] != {"kind": "tape", "version": VERSION}:

@@ -12,6 +12,14 @@ def canonical(value: Any) -> str:  # noqa: ANN401 - any JSON value
     )
 
 
+def from_json(text: str | bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """The value of a JSON text. Raises ValueError, also for one that is nested too deeply to be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("lists or objects are nested too deeply") from None
+
+
 def digest(value: Any) -> str:  # noqa: ANN401 - any JSON value
     """SHA-256 of the canonical form, as 64 hex digits."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opsleuth.state.errors import ConfigError
-from opsleuth.state.folders import folder
+from opsleuth.state.folders import expanded, folder
 from opsleuth.state.trust import is_trusted
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class ConfigFile:
     def located(self, path: str) -> Path:
         """A path that the file names: a relative one starts at the folder that holds `.opsleuth`, else beside the file."""
         base = self.path.parent.parent if self.path.parent.name == PROJECT.name else self.path.parent
-        expanded = Path(path).expanduser()
-        return expanded if expanded.is_absolute() else base.absolute() / expanded
+        found = expanded(path)
+        return found if found.is_absolute() else base.absolute() / found
 
 
 def config_files(name: str = CONFIG) -> tuple[ConfigFile, ...]:
@@ -87,7 +87,7 @@ def read_file(layer: str, path: Path) -> ConfigFile:
         raise ConfigError(
             f"{path} cannot be read ({error.strerror or error}): check its permissions"
         ) from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is no valid TOML ({error}): repair it") from None
     digest = hashlib.sha256(content).hexdigest()
     return ConfigFile(layer, path, layer != "project" or is_trusted(path, digest), text, digest, document)

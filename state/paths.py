@@ -81,7 +81,7 @@ def plain(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """A value as it is typed: JSON, or else the text itself."""
     try:
         return json.loads(text, parse_constant=_refuse)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -27,6 +27,6 @@ def _place() -> Path:
 def _book() -> dict[str, str]:
     try:
         book = json.loads(_place().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return {str(path): str(digest) for path, digest in book.items()} if isinstance(book, dict) else {}

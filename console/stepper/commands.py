@@ -18,6 +18,7 @@ from opsleuth.graph.edits import Edit, changes, edited
 from opsleuth.graph.fork import Branch, fork
 from opsleuth.graph.stepping import Goal
 from opsleuth.state.calls import Call
+from opsleuth.state.canonical import from_json
 from opsleuth.state.errors import UsageError
 from opsleuth.state.paths import get, plain
 
@@ -172,9 +173,9 @@ async def _edit(shell: "Shell", rest: str) -> None:
         shell.say("  nothing was changed")
         return
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"line {error.lineno}: {error.msg}; nothing was staged") from None
+        value = from_json(text)
+    except ValueError as error:
+        raise UsageError(f"it is no JSON any more ({error}); nothing was staged") from None
     edits = [Edit(rest, value)] if rest else [Edit(name, value[name]) for name in value]
     for edit in edits:
         if get(_staged_values(shell), edit.path) != edit.value:

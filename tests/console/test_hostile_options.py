@@ -47,22 +47,32 @@ def test_a_number_or_an_id_beyond_all_bounds(program: Program) -> None:
     assert len(unknown.stderr) < 200
 
 
-def test_a_report_goes_through_a_pipe_and_leaves_it_in_place(program: Program, tmp_path: Path) -> None:
+WRITERS = [("report", DONE, "--format", "md"), ("export", DONE)]
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_what_goes_through_a_pipe_leaves_it_in_place(
+    program: Program, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
-        done = program("report", DONE, "--format", "md", "-o", str(pipe))
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        done = program(*command, "-o", str(pipe))
         if done.returncode:
             reader.kill()
-        assert reader.communicate(timeout=HANG)[0].startswith("# "), done.stderr
+        assert reader.communicate(timeout=HANG)[0].startswith((b"# ", b"\x1f\x8b")), done.stderr
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_report_replaces_what_a_link_points_at(program: Program, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", WRITERS)
+def test_what_is_written_replaces_what_a_link_points_at(
+    program: Program, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert program("report", DONE, "-o", str(tmp_path / "link")).returncode == 0
+    assert program(*command, "-o", str(tmp_path / "link")).returncode == 0
     assert (tmp_path / "link").is_symlink()
-    assert "CONCLUSION" in (tmp_path / "real").read_text("utf-8")
+    assert (tmp_path / "real").stat().st_size > 0
+    assert [path for path in tmp_path.iterdir() if path.suffix == ".part"] == []
 
 
 @pytest.mark.parametrize("name", ["absent/report.md", "a" * 255, "a" * 256])
@@ -115,3 +125,77 @@ def test_a_question_that_is_too_long_is_named(bare: Program, tmp_path: Path) -> 
     done = bare("run", "q" * 30_000, "--case", str(tmp_path), "-q")
     assert done.returncode == 2
     assert "question: String should have at most 20000 characters" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["run", "--case", "{}"], ["policy", "check", "{}"], ["eval", "run", "{}"], ["eval", "run", "builtin", "--only", "builtin-01", "-o", "{}"]],
+)  # fmt: skip
+def test_a_path_that_the_machine_refuses_is_told(bare: Program, command: list[str]) -> None:
+    done = bare(*(part.format("a" * 5000) for part in command))
+    assert done.returncode == 8
+    assert "cannot be used: File name too long" in done.stderr
+    assert len(done.stderr) < 500
+
+
+def test_a_home_that_nobody_has(bare: Program, tmp_path: Path) -> None:
+    (tmp_path / ".config" / "opsleuth").mkdir(parents=True)
+    (tmp_path / ".config" / "opsleuth" / "config.toml").write_text('[options]\ndb = "~no-such-user/x.db"\n')
+    done = bare("config", "show", OPSLEUTH_DB="")
+    assert (done.returncode, "no home folder" in done.stderr) == (8, True)
+
+
+def test_a_configuration_without_an_end_of_brackets(bare: Program, tmp_path: Path) -> None:
+    (tmp_path / ".config" / "opsleuth").mkdir(parents=True)
+    (tmp_path / ".config" / "opsleuth" / "config.toml").write_text("a = " + "[" * 50_000)
+    done = bare("config", "show")
+    assert (done.returncode, "no valid TOML" in done.stderr) == (8, True)
+
+
+@pytest.mark.parametrize(("handed", "said"), [(None, "stdin is closed"), (b"\xff\xfe", "no UTF-8 text")])
+@pytest.mark.parametrize("command", [["note", DONE, "-"], ["run", "--alert", "-"]])
+def test_a_stdin_that_holds_no_text(
+    program: Program, command: list[str], handed: bytes | None, said: str
+) -> None:
+    shell = ["sh", "-c", 'exec "$@" <&-', "sh"] if handed is None else []
+    done = subprocess.run(
+        [*shell, *program.command(*command)],
+        env=program.environment(),
+        input=handed,
+        capture_output=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert (done.returncode, said in done.stderr.decode()) == (2, True), done.stderr
+
+
+def test_an_alert_without_an_end(bare: Program) -> None:
+    done = bare("run", "--alert", "/dev/zero")
+    assert (done.returncode, "too large" in done.stderr) == (2, True)
+
+
+NESTED = "[" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["tools", "test", "time_now", "--args", NESTED], "--args is no JSON"),
+        (["tools", "test", ""], "that is no call"),
+        (["policy", "explain", ""], "that is no call"),
+        (["policy", "explain", "service_restart", f"service={NESTED}"], "service_restart"),
+        (["policy", "explain", "service_restart", "service=" + "9" * 5000], "service_restart"),
+        (["policy", "explain", '{"tool": 1}'], "that is no call"),
+        (["eval", "add", DONE, "--expect", NESTED], "--expect is no JSON"),
+        (["eval", "misses", "{}"], "no results file"),
+        (["eval", "compare", "{}", "{}"], "no results file"),
+        (["run", "--replay", "{}", "--case", "."], "cannot be read"),
+    ],
+)
+def test_json_that_is_nested_beyond_reading_or_is_no_call(
+    program: Program, tmp_path: Path, command: list[str], said: str
+) -> None:
+    (tmp_path / "nested").write_text(NESTED)
+    done = program(*(part.replace("{}", str(tmp_path / "nested")) for part in command))
+    assert done.returncode in (0, 2, 8), done.stderr
+    assert said in done.stderr + done.stdout

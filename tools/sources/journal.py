@@ -4,7 +4,6 @@ Read by the program journalctl, argv only; entries are taken as it writes them, 
 """
 
 import asyncio
-import json
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from itertools import islice
 from typing import IO, Any
 
 from opsleuth.analysis.records import LogLine, PlatformEvent, Span
+from opsleuth.state.canonical import from_json
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
 from opsleuth.tools.sources.settings import Journal
@@ -190,7 +190,7 @@ def _at_end(process: "subprocess.Popen[bytes]") -> int | None:
 
 def _entry(line: bytes) -> Mapping[str, Any] | None:
     try:
-        entry = json.loads(line)
+        entry = from_json(line)
         return entry if int(entry["__REALTIME_TIMESTAMP"]) > 0 else None
     except (ValueError, TypeError, KeyError):
         return None

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from opsleuth.state.clock import Clock
+from opsleuth.state.folders import expanded
 from opsleuth.tools.sources.http import Api, Refused, Session
 from opsleuth.tools.sources.kube_access import KubeAccess
 from opsleuth.tools.sources.kubeconfig import Context, open_context, usual_paths
@@ -72,7 +72,7 @@ class KubeApi:
     def _open(self) -> KubeAccess:
         given = self._settings.kubeconfig
         # kubectl's own list may name several files; one that is configured is one.
-        paths = usual_paths() if given is None else [Path(given).expanduser()]
+        paths = usual_paths() if given is None else [expanded(given)]
         context = open_context(self.name, paths, self._settings.context)
         if context.cluster.tls_server_name:
             raise Unavailable(

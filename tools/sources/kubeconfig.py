@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from opsleuth.state.configfile import problems
+from opsleuth.state.folders import expanded
 from opsleuth.tools.nearest import suggestion
 from opsleuth.tools.spec import Unavailable
 
@@ -137,7 +138,7 @@ def open_context(source: str, paths: Sequence[Path], wanted: str | None) -> Cont
 def usual_paths() -> Sequence[Path]:
     """Where kubectl would look."""
     given = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    return given or [Path.home() / ".kube" / "config"]
+    return given or [expanded("~/.kube/config")]
 
 
 def decoded(source: str, what: str, text: str) -> bytes:

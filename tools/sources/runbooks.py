@@ -7,6 +7,7 @@ from pathlib import Path
 
 from opsleuth.analysis.records import Runbook, Span
 from opsleuth.analysis.runbooks import parse
+from opsleuth.state.folders import expanded
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
 from opsleuth.tools.sources.settings import RunbookFolder
@@ -23,7 +24,7 @@ class RunbookSource(LiveSource):
 
     def __init__(self, name: str, settings: RunbookFolder, surroundings: Surroundings) -> None:
         super().__init__(name, settings, surroundings)
-        self._folder = Path(settings.folder).expanduser()
+        self._folder = expanded(settings.folder)
 
     async def fetch(self, capability: Capability, window: Span) -> Fetched:
         del capability, window

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, StringConstraints, model_validator
 
 from opsleuth.state.base import Frozen, Name
+from opsleuth.state.folders import expanded
 from opsleuth.tools.spec import Unavailable
 
 COMMAND_SECONDS = 5.0
@@ -134,7 +135,7 @@ def _of_variable(name: str) -> str:
 
 def _of_file(path: Path) -> str:
     try:
-        return path.expanduser().read_text(encoding="utf-8")
+        return expanded(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise Unavailable(f"the secret's file {path} cannot be read: {reason}") from None

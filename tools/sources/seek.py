@@ -4,13 +4,13 @@ Most logs are written in order of time, give or take the seconds by which writer
 this one is, is probed first; one that is not is read from its start.
 """
 
-import json
 import os
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
+from opsleuth.state.canonical import from_json
 from opsleuth.tools.sources.tables import Trouble
 
 # By how much a line may stand before an older one, in seconds, in a log that counts as ordered.
@@ -66,7 +66,7 @@ def _time_at(file: BinaryIO, offset: int, read: TimeOf) -> float | None:
 
 def _time_of(line: bytes) -> float | None:
     try:
-        row = json.loads(line)
+        row = from_json(line)
         if row.get("timestamp_source") not in (None, "", "log"):
             return None
         return Trouble("").time(row["timestamp"])
