@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,11 +21,17 @@ from opsleuth.graph.prepare import Settings, StartRequest
 from opsleuth.graph.session import Runner
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.run_id import new_run_id
+from opsleuth.tools.sources.base import Wanted
 from opsleuth.tools.sources.case import CaseFolder
+from opsleuth.tools.sources.live import Surroundings
+from opsleuth.tools.sources.logfiles import LogFilesSource
+from opsleuth.tools.sources.secrets import Vault
+from opsleuth.tools.sources.settings import LogFiles
 
 COPIES = 10
 TABLES = ("*.csv", "*.jsonl")
 LINE_SECONDS = 0.01
+RARE = "orders/7777 "
 MEGABYTE = 1e6
 
 
@@ -41,6 +48,9 @@ def main() -> None:
         log = long_log(Path(made) / "long", gigabytes)
         print(f"a log of {(log / 'logs.jsonl').stat().st_size / 1e9:.1f} GB, ten minutes out of its middle")
         print(f"  {measured('search', log)}")
+        print("a text in a tenth of it, with ripgrep and without")
+        print(f"  {measured('ripgrep', log)}")
+        print(f"  {measured('no ripgrep', log)}")
 
 
 def measured(what: str, folder: Path) -> str:
@@ -72,6 +82,19 @@ def searched(folder: Path) -> None:
     start, wall = time.process_time(), time.perf_counter()
     lines = sum(1 for line in case.scan_logs(span=Span(middle, middle + 600)) if line.time is not None)
     told(start, f"{lines} lines in {time.perf_counter() - wall:.2f} s")
+
+
+def sought(folder: Path, *, with_ripgrep: bool) -> None:
+    """The lines with a rare text in a tenth of a long log."""
+    whole = CaseFolder.open(folder).incident.span
+    span = Span(whole.start, whole.start + (whole.end - whole.start) / 10)
+    settings = LogFiles(files=(str(folder / "logs.jsonl"),))
+    source = LogFilesSource("logs", settings, Surroundings(Vault(), SystemClock()))
+    start, wall = time.process_time(), time.perf_counter()
+    sifted = asyncio.run(source.sift_logs(Wanted(text=RARE), span)) if with_ripgrep else None
+    lines = sifted.lines if sifted else source.scan_logs(span=span)
+    number = sum(RARE in line.message for line in lines)
+    told(start, f"{number} lines in {time.perf_counter() - wall:.2f} s")
 
 
 def weight(folder: Path) -> int:
@@ -116,7 +139,12 @@ def _stamp(moment: float) -> str:
 
 
 if __name__ == "__main__":
-    parts = {"investigate": investigated, "search": searched}
+    parts = {
+        "investigate": investigated,
+        "search": searched,
+        "ripgrep": partial(sought, with_ripgrep=True),
+        "no ripgrep": partial(sought, with_ripgrep=False),
+    }
     if sys.argv[1] in parts:
         parts[sys.argv[1]](Path(sys.argv[2]))
     else:

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -209,7 +210,9 @@ class _Pass:
         found.lines_total += scanned
         found.scanned += scanned
         if not found.seen_service:
-            found.seen_service = any(self._is_mine(line) for line in sifted.of_service)
+            for line in takewhile(lambda _: not found.seen_service, sifted.of_service):
+                found.lines_total += 1
+                found.seen_service = self._is_mine(line)
 
     def _is_mine(self, line: LogLine) -> bool:
         return self._service in (None, line.service)

@@ -7,17 +7,20 @@ file is found by halves (`seek`).
 import asyncio
 import glob
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta, timezone
 from itertools import islice
 from pathlib import Path
 
 from opsleuth.analysis.records import LogLine, Span
-from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources import ripgrep
+from opsleuth.tools.sources.base import Capability, Sifted, Wanted
 from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
 from opsleuth.tools.sources.logformat import LineReader, service_of_file
 from opsleuth.tools.sources.packed import Damaged, is_packed, open_bytes, why_not
-from opsleuth.tools.sources.seek import SLACK, start_of
+from opsleuth.tools.sources.prefilter import can_look_for, of_raw_lines
+from opsleuth.tools.sources.seek import BLOCK, SLACK, start_of
 from opsleuth.tools.sources.settings import LogFiles
 from opsleuth.tools.spec import NotPermitted, Unavailable
 
@@ -25,6 +28,8 @@ from opsleuth.tools.spec import NotPermitted, Unavailable
 LONGEST_LINE = 64_000
 # Lines without a time of their own belong to the one before: a stack trace, a statement over several lines.
 MOST_CONTINUED = 60
+# Bytes from which on a program that looks through them first saves time.
+PAYS = 32_000_000
 
 
 class LogFilesSource(LiveSource):
@@ -60,6 +65,55 @@ class LogFilesSource(LiveSource):
         """Every line around the stretch of time, in the order of files and lines; there is no baseline in files."""
         return iter(()) if baseline else self._scanned(span)
 
+    async def sift_logs(self, wanted: Wanted, span: Span) -> Sifted | None:
+        """The lines that ripgrep finds, where it is installed and there is much to look through."""
+        if ripgrep.program() is None or not can_look_for(wanted.text):
+            return None
+        return await asyncio.to_thread(self._sifted, of_raw_lines(wanted.text), span)
+
+    def _sifted(self, pattern: str, span: Span) -> Sifted | None:
+        """None unless all files are plain and in order of time: one that is not has to be read anyway."""
+        parts = [self._part(path, span) for path in self._files_of(span)]
+        known = [part for part in parts if part]
+        if len(known) < len(parts) or sum(part.size for part in known) < PAYS:
+            return None
+        scanned = sum(self._counted(part, span) for part in known)
+        asked = tuple(f"rg -e {pattern!r} {part.path} from byte {part.begin:,}" for part in known)
+        return Sifted(self._found(known, pattern, span), self._scanned(span), scanned, asked)
+
+    def _part(self, path: Path, span: Span) -> "_Part | None":
+        times = (span.start, span.start + 2 * SLACK, span.end, span.end + 3 * SLACK)
+        places = [] if is_packed(path) else [self._start(path, time) for time in times]
+        known = [place for place in places if place is not None]
+        if len(known) < len(times):
+            return None
+        begin, inner, outer, end = known
+        return _Part(path, begin, _line_after(path, inner + BLOCK), outer, _line_after(path, end + BLOCK))
+
+    def _found(self, parts: Sequence["_Part"], pattern: str, span: Span) -> Iterator[LogLine]:
+        for part in parts:
+            lines = self._parsed(part.path, self._near(part, pattern))
+            yield from self._joined(lines, part.path, span)
+        if missed := self._missed():
+            raise Unavailable("; ".join(missed))
+
+    def _near(self, part: "_Part", pattern: str) -> Iterator[bytes]:
+        time_of = self._reader.time_of(part.path.stat().st_mtime)
+        found = ripgrep.offsets(part.path, part.begin, part.end, pattern)
+        with self._reading(part.path), part.path.open("rb") as file, closing(found):
+            yield from ripgrep.around(file, part.begin, found, LONGEST_LINE, lambda raw: time_of(raw) is not None)  # fmt: skip
+
+    def _counted(self, part: "_Part", span: Span) -> int:
+        """Records at the edges of the stretch, and lines between them, where each is a record as a rule."""
+        if part.size <= 0 or not self._inside(part.path, part.inner, part.inner + BLOCK, span):
+            return self._inside(part.path, part.begin, part.end, span)
+        edges = self._inside(part.path, part.begin, part.inner, span) + self._inside(part.path, part.outer, part.end, span)  # fmt: skip
+        return edges + ripgrep.lines_between(part.path, part.inner, part.outer)
+
+    def _inside(self, path: Path, begin: int, end: int, span: Span) -> int:
+        lines = self._joined(self._parsed(path, self._from(path, begin, end)), path, span)
+        return sum(line.time is None or span.start <= line.time < span.end for line in lines)
+
     def _scanned(self, span: Span | None) -> Iterator[LogLine]:
         yield from self._lines(span)
         if missed := self._missed():
@@ -84,21 +138,30 @@ class LogFilesSource(LiveSource):
                 yield f"{path.name} was not read: {why}"
 
     def _lines(self, span: Span | None) -> Iterator[LogLine]:
+        for path in self._files_of(span):
+            yield from self._joined(self._parsed(path, self._read(path, span)), path, span)
+
+    def _files_of(self, span: Span | None) -> Iterator[Path]:
+        """The files without those that were rotated away before the stretch began."""
         for path in self._files():
-            stat = path.stat()
-            if span is not None and stat.st_mtime < span.start - SLACK:
-                continue  # rotated away before the stretch began
-            service = self._settings.service or service_of_file(path)
-            yield from self._joined(self._read(path, span), service, stat.st_mtime, span)
+            if span is None or path.stat().st_mtime >= span.start - SLACK:
+                yield path
+
+    def _parsed(self, path: Path, raws: Iterable[bytes]) -> Iterator[tuple[str, LogLine]]:
+        """Lines that are not empty, as text and as what they say."""
+        year_of = path.stat().st_mtime
+        for raw in raws:
+            if text := _text(raw):
+                yield text, self._reader.read(text, year_of)
 
     def _joined(
-        self, texts: Iterable[str], service: str, year_of: float, span: Span | None
+        self, lines: Iterable[tuple[str, LogLine]], path: Path, span: Span | None
     ) -> Iterator[LogLine]:
         """Lines with what continues them."""
+        service = self._settings.service or service_of_file(path)
         line: LogLine | None = None
         more: list[str] = []
-        for text in texts:
-            found = self._reader.read(text, year_of)
+        for text, found in lines:
             if found.time is None and line is not None:
                 if len(more) < MOST_CONTINUED:
                     more.append(text)
@@ -114,25 +177,39 @@ class LogFilesSource(LiveSource):
     def _whole(self, line: LogLine, more: Sequence[str]) -> LogLine:
         return replace(line, message="\n".join((line.message, *more))) if more else line
 
-    def _read(self, path: Path, span: Span | None) -> Iterator[str]:
+    def _read(self, path: Path, span: Span | None) -> Iterator[bytes]:
         """The lines of a file from where the stretch begins, if they are in order of time; else all of them."""
+        ordered = span is not None and not is_packed(path)
+        return self._from(path, (self._start(path, span.start) or 0) if ordered and span else 0)
+
+    def _from(self, path: Path, begin: int, end: int | None = None) -> Iterator[bytes]:
+        with self._reading(path), open_bytes(path) as file:
+            if begin:
+                file.seek(begin)
+            while (end is None or begin < end) and (raw := file.readline(LONGEST_LINE)):
+                begin += len(raw)
+                yield raw
+
+    @contextmanager
+    def _reading(self, path: Path) -> Iterator[None]:
+        """Raises NotPermitted, Unavailable; what is damaged is noted, and what came before it counts."""
         try:
-            with open_bytes(path) as file:
-                start = None
-                if span is not None and not is_packed(path):
-                    start = start_of(path, span.start, self._reader.time_of(path.stat().st_mtime))
-                if start:
-                    file.seek(start)
-                    file.readline(LONGEST_LINE)
-                while raw := file.readline(LONGEST_LINE):
-                    if text := raw.decode("utf-8", "replace").rstrip("\r\n"):
-                        yield text
+            yield
+        except TimeoutError:  # an OSError as well
+            raise
         except PermissionError:
             raise NotPermitted(f"{self.name}: {path} may not be read: check its permissions") from None
         except Damaged:
             self._damaged[f"{path.name} is damaged or cut short: the lines before were read"] = None
         except OSError as error:
             raise Unavailable(f"{self.name}: {path} cannot be read ({error.strerror or error})") from None
+
+    def _start(self, path: Path, time: float) -> int | None:
+        """The beginning of a line before every line from `time` on; None if they are not in order of time."""
+        with self._reading(path):
+            start = start_of(path, time, self._reader.time_of(path.stat().st_mtime))
+            return _line_after(path, start) if start else start
+        return None
 
     async def check(self) -> Sequence[Check]:
         files = await asyncio.to_thread(self._files)
@@ -149,3 +226,31 @@ class LogFilesSource(LiveSource):
             Check("services", "ok", f"{len(names)}: {', '.join(names[:8])}"),
             *(Check("files", "warning", text) for text in self._missed()),
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Bytes of a file: the stretch of time lies between `begin` and `end`, every line from `inner` to `outer` in it."""
+
+    path: Path
+    begin: int
+    inner: int
+    outer: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.outer - self.inner
+
+
+def _line_after(path: Path, offset: int) -> int:
+    """Where the next line begins, however long this one is."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        while (raw := file.readline(LONGEST_LINE)) and not raw.endswith(b"\n"):
+            pass
+        return file.tell()
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").rstrip("\r\n")

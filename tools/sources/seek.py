@@ -18,7 +18,7 @@ SLACK = 60.0
 _PROBES = 64
 # Lines looked at for one with a time, and the bytes among which a search by halves need not go on.
 _PATIENCE = 20
-_BLOCK = 65_536
+BLOCK = 65_536
 
 
 TimeOf = Callable[[bytes], float | None]
@@ -36,7 +36,7 @@ def start_of(path: Path, time: float, time_of: TimeOf | None = None) -> int | No
         if not _ordered(file, size, read):
             return None
         low, high = 0, size
-        while high - low > _BLOCK:
+        while high - low > BLOCK:
             middle = (low + high) // 2
             seen = _time_at(file, middle, read)
             if seen is not None and seen < time - SLACK:
