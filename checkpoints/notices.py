@@ -1,7 +1,7 @@
 """What others are told of a run, kept until it is delivered. A run's job ends only after its rows are written."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,9 @@ INSERT INTO notices (run, key, target, kind, document, created, due, tries, prob
 VALUES (:run, :key, :target, :kind, :document, :now, :now, 0, '')
 ON CONFLICT DO NOTHING
 """
-_DUE = "SELECT * FROM notices WHERE delivered IS NULL AND due <= :now ORDER BY due LIMIT :limit"
+_DUE = "SELECT * FROM notices WHERE delivered IS NULL AND target = :target AND due <= :now ORDER BY due LIMIT :limit"
+_OVERDUE = "SELECT DISTINCT target FROM notices WHERE delivered IS NULL AND due < :before"
+_DROP = "DELETE FROM notices WHERE delivered IS NULL AND due < :before AND target = :target"
 _CLAIM = """
 UPDATE notices SET due = :later
 WHERE run = :run AND key = :key AND target = :target AND delivered IS NULL AND due = :due
@@ -66,9 +68,9 @@ class Notices:
         }
         return bool(self._db.change(_PUT, values))
 
-    def due(self, limit: int = 100) -> tuple[Notice, ...]:
-        """What should be told now, the longest waiting first."""
-        rows = self._db.rows(_DUE, {"now": self._backing.now(), "limit": limit})
+    def due(self, target: str, limit: int = 100) -> tuple[Notice, ...]:
+        """What this target should be told now, the longest waiting first."""
+        rows = self._db.rows(_DUE, {"target": target, "now": self._backing.now(), "limit": limit})
         return tuple(
             Notice(
                 run=row["run"],
@@ -96,6 +98,14 @@ class Notices:
         """It could not be told: try again at `due`."""
         values = {"due": stamp(due), "problem": self._backing.clean(problem)}
         self._db.change(_LATER, self._key(notice) | values)
+
+    def drop_unknown(self, known: Collection[str], before: datetime) -> dict[str, int]:
+        """Drop what was due before this moment to targets other than these; how many by target."""
+        rows = self._db.rows(_OVERDUE, {"before": stamp(before)})
+        unknown = [str(row["target"]) for row in rows if row["target"] not in known]
+        return {
+            target: self._db.change(_DROP, {"target": target, "before": stamp(before)}) for target in unknown
+        }
 
     def waiting(self) -> int:
         """How many are not delivered yet."""

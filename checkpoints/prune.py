@@ -60,7 +60,8 @@ class Prune:
     def remove(self, run: str, before: datetime) -> bool:
         """Remove a run with everything that is stored of it, checkpoints included; whether it went.
 
-        It stays where somebody changed it or made a fork of it since it was found to be old. Raises Busy.
+        It stays where somebody changed it or made a fork of it since it was found to be old. Raises Busy, and NotFound
+        where another process has removed it.
         """
         saved = self._db.saved
         with self._backing.lock(run), self._db.write(run), saved.write(run):

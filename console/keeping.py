@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opsleuth.checkpoints.errors import Busy
+from opsleuth.checkpoints.errors import Busy, NotFound
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.console import events
@@ -66,7 +66,7 @@ def prune(options: Options, older_than: timedelta, *, dry_run: bool) -> int:
 def _removed(store: Store, run: str, before: datetime) -> bool:
     try:
         return store.prune.remove(run, before)
-    except Busy:
+    except (Busy, NotFound):
         return False
 
 

@@ -5,6 +5,7 @@ Who receives a message finds its id in it and in `X-Opsleuth-Notice`: the same a
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -59,18 +60,21 @@ def tell(store: Store, outcome: Outcome, webhooks: Mapping[str, Webhook]) -> Non
                 store.notices.put(Notice(run=row.id, key=key, target=name, kind=kind, document=document))
 
 
-async def deliver(
-    store: Store,
-    webhooks: Mapping[str, Webhook],
-    secrets: Mapping[str, str],
-    clock: Clock,
-    client: httpx.AsyncClient,
-) -> int:
-    """Send what is due and nobody else is sending; how many were taken."""
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A webhook as messages are sent to it; `secret` signs them."""
+
+    name: str
+    url: str
+    secret: str
+
+
+async def deliver(store: Store, target: Target, clock: Clock, client: httpx.AsyncClient) -> int:
+    """Send this target what is due and nobody else is sending; how many were delivered."""
     sent = 0
-    for notice in store.notices.due():
+    for notice in store.notices.due(target.name):
         if store.notices.claim(notice, clock.now() + CLAIM):
-            problem = await _send(notice, webhooks, secrets, clock, client)
+            problem = await _send(notice, target, clock, client)
             sent += not problem
             if problem:
                 wait = min(FIRST_WAIT * 2 ** min(notice.tries, 12), LONGEST_WAIT)
@@ -80,26 +84,17 @@ async def deliver(
     return sent
 
 
-async def _send(
-    notice: Notice,
-    webhooks: Mapping[str, Webhook],
-    secrets: Mapping[str, str],
-    clock: Clock,
-    client: httpx.AsyncClient,
-) -> str:
+async def _send(notice: Notice, target: Target, clock: Clock, client: httpx.AsyncClient) -> str:
     """What went wrong, empty if the receiver has it."""
-    webhook = webhooks.get(notice.target)
-    if webhook is None:
-        return f"there is no webhook {notice.target} in the configuration"
     body = json.dumps({"id": notice.id, **notice.document}, sort_keys=True).encode()
     headers = {
         "Content-Type": "application/json",
         "X-Opsleuth-Notice": notice.id,
-        HEADER: sign(secrets[notice.target], body, clock.now().timestamp()),
+        HEADER: sign(target.secret, body, clock.now().timestamp()),
     }
     try:
-        answer = await client.post(webhook.url, content=body, headers=headers, timeout=SECONDS)
-    except httpx.HTTPError as error:
+        answer = await client.post(target.url, content=body, headers=headers, timeout=SECONDS)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         return f"{type(error).__name__}: {error}"[:300]
     return "" if answer.is_success else f"the receiver answered {answer.status_code}"
 

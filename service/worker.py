@@ -10,7 +10,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import partial
 
 import httpx
@@ -18,7 +17,7 @@ import procrastinate
 import psycopg
 from procrastinate.exceptions import ConnectorException
 
-from opsleuth.checkpoints.errors import Busy, NotFound, StoreError, StoreFailed, Unreadable
+from opsleuth.checkpoints.errors import Busy, NotFound, Unreadable
 from opsleuth.checkpoints.jobs import QUEUE, TASK
 from opsleuth.checkpoints.places import Server
 from opsleuth.checkpoints.redact import Redactor
@@ -27,8 +26,9 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.graph.outcome import Outcome, outcome_of
 from opsleuth.graph.session import Runner
 from opsleuth.graph.wiring import Parts
+from opsleuth.service.background import drop_unknown, forever, retain
 from opsleuth.service.gate import gated
-from opsleuth.service.notices import deliver, tell
+from opsleuth.service.notices import Target, deliver, tell
 from opsleuth.service.queue import Again, TakenUpAgain, queue_of, take_over
 from opsleuth.service.settings import Service
 from opsleuth.state.clock import Clock
@@ -90,7 +90,10 @@ class Worker:
                     stalled_worker_timeout=self.service.stalled_seconds,
                 )
             )
-            sweeping = asyncio.create_task(self._sweep(app))
+            sweep = forever(
+                "looking through the queue", self.service.heartbeat_seconds, partial(self._sweep, app)
+            )
+            sweeping = asyncio.create_task(sweep)
             leaving = asyncio.create_task(self.leaving.wait())
             try:
                 await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -166,37 +169,38 @@ class Worker:
 
     async def _sweep(self, app: procrastinate.App) -> None:
         """Take over from workers that fell silent; put runs in line whose job was lost."""
-        while True:
-            await asyncio.sleep(self.service.heartbeat_seconds)
-            try:
-                if taken := await take_over(app, self.service.stalled_seconds):
-                    log.warning("%d runs of silent workers are taken over", taken)
-                with self._store() as store:
-                    store.jobs.put_lost()
-            except (ConnectorException, psycopg.Error, StoreError) as error:
-                log.warning("the queue cannot be looked through (%s)", type(error).__name__)
+        if taken := await take_over(app, self.service.stalled_seconds):
+            log.warning("%d runs of silent workers are taken over", taken)
+        with self._store() as store:
+            store.jobs.put_lost()
 
     @contextlib.asynccontextmanager
     async def _beside(self) -> AsyncIterator[None]:
         """What goes on whether the queue is connected or not: messages to others, and removal of old runs."""
-        tasks = [asyncio.create_task(self._deliver()), asyncio.create_task(self._retain())]
-        try:
-            yield
-        finally:
-            await _ended(*tasks)
-
-    async def _deliver(self) -> None:
         async with httpx.AsyncClient(follow_redirects=False) as client:
-            while True:
-                with contextlib.suppress(StoreFailed), self._store() as store:
-                    await deliver(store, self.service.webhooks, self.secrets, self.clock, client)
-                await asyncio.sleep(1.0)
+            loops = [
+                forever("removing old runs", 3_600, partial(asyncio.to_thread, self._clean_up)),
+                *(
+                    forever(f"telling {name}", 1, partial(self._deliver, name, client))
+                    for name in self.service.webhooks
+                ),
+            ]
+            tasks = [asyncio.create_task(loop) for loop in loops]
+            try:
+                yield
+            finally:
+                await _ended(*tasks)
 
-    async def _retain(self) -> None:
-        while True:
-            with contextlib.suppress(StoreFailed), self._store() as store:
-                retain(store, self.clock, self.service.retention_days)
-            await asyncio.sleep(3_600)
+    async def _deliver(self, name: str, client: httpx.AsyncClient) -> None:
+        target = Target(name, self.service.webhooks[name].url, self.secrets[name])
+        with self._store() as store:
+            await deliver(store, target, self.clock, client)
+
+    def _clean_up(self) -> None:
+        """In a thread and over a connection of its own: it takes its time, and runs must not wait for it."""
+        with Store.open(self.place, self.clock, Redactor()) as store:
+            retain(store, self.clock, self.service.retention_days, self.leaving.is_set)
+            drop_unknown(store, self.clock, self.service.webhooks)
 
     async def _pause(self, seconds: float) -> None:
         """Wait so long, or until the worker is to end."""
@@ -207,19 +211,6 @@ class Worker:
 def _ended_before(store: Store, row: RunRow) -> Outcome | None:
     """The end of a run that is over: only a person resumes it, but whoever ended it may have died before it was told."""
     return outcome_of(store, row.id, row.status, row.stop_reason) if row.status in FINISHED else None
-
-
-def retain(store: Store, clock: Clock, days: int) -> int:
-    """Remove runs that ended and were last changed so many days ago; how many. What runs, waits or queues stays."""
-    before, removed = clock.now() - timedelta(days=days), 0
-    for run in store.prune.candidates(before):
-        row = store.runs.get(run)
-        if row is not None and row.status in FINISHED:
-            with contextlib.suppress(Busy):
-                removed += store.prune.remove(run, before)
-    if removed:
-        store.prune.reclaim()
-    return removed
 
 
 async def _ended(*tasks: "asyncio.Task[object]") -> None:

@@ -10,6 +10,7 @@ from opsleuth.checkpoints.errors import NotFound
 from opsleuth.checkpoints.intake import Taken
 from opsleuth.checkpoints.notices import Notice
 from opsleuth.checkpoints.store import Store
+from opsleuth.service.background import drop_unknown
 from opsleuth.state.clock import FakeClock
 
 KIND = "f" * 64
@@ -76,16 +77,30 @@ def test_a_notice_is_written_once_and_stays_until_it_is_delivered(store: Store, 
     notice = Notice(run="r", key="concluded", target="chat", kind="task.ended", document={"a": 1})
     assert store.notices.put(notice)
     assert not store.notices.put(notice)
-    (due,) = store.notices.due()
+    (due,) = store.notices.due("chat")
     until = clock.now() + timedelta(seconds=60)
     assert [store.notices.claim(due, until), store.notices.claim(due, until)] == [True, False]
     store.notices.later(due, clock.now() + timedelta(seconds=30), "connection refused")
-    assert store.notices.due() == ()
+    assert store.notices.due("chat") == ()
     clock.advance(30)
-    assert [(again.id, again.tries) for again in store.notices.due()] == [("r/concluded", 1)]
+    assert [(again.id, again.tries) for again in store.notices.due("chat")] == [("r/concluded", 1)]
     store.notices.delivered(due)
     clock.advance(3600)
-    assert (store.notices.due(), store.notices.waiting()) == ((), 0)
+    assert (store.notices.due("chat"), store.notices.waiting()) == ((), 0)
+
+
+def test_messages_to_a_target_that_nobody_knows_are_dropped_when_nobody_has_tried_for_long(
+    store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for target in ("chat", "gone"):
+        store.notices.put(Notice(run="r", key="concluded", target=target, kind="concluded", document={}))
+    clock.advance(86_399)
+    assert drop_unknown(store, clock, ["chat"]) == 0
+    clock.advance(2)
+    assert drop_unknown(store, clock, ["chat"]) == 1
+    assert "gone" in caplog.text
+    assert [notice.target for notice in store.notices.due("chat")] == ["chat"]
+    assert store.notices.waiting() == 1
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(0.01, 2)), min_size=1, max_size=30), st.floats(0, 5))

@@ -41,9 +41,12 @@ class Receiver:
 
     def __init__(self, failing: int = 0) -> None:
         self.failing, self.refused, self.heard = failing, 0, list[dict[str, Any]]()
+        self.answers = threading.Event()
+        self.answers.set()
         self.unsigned = 0
 
     def hear(self, headers: dict[str, str], body: bytes) -> int:
+        self.answers.wait()
         if self.refused < self.failing:
             self.refused += 1
             return 503
@@ -136,6 +139,32 @@ async def test_a_limit_comes_with_the_partial_report_and_a_failing_receiver_is_a
             assert api.store.notices.waiting() == 0
     assert receiver.refused == 2
     assert receiver.heard[0]["report"]["stop_reason"] == "turn_limit"
+
+
+async def test_a_receiver_that_hangs_or_cannot_be_addressed_delays_nobody_else(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opsleuth.service.notices.SECONDS", 10 * SECONDS)
+    make_queue(server)
+    hanging, receiver, world = Receiver(), Receiver(), Place(tmp_path)
+    hanging.answers.clear()
+    world.write(concludes("Nothing."))
+    with receiving(hanging) as slow, receiving(receiver) as url:
+        urls = {"a": slow, "b": "http://[bad/hook", "c": url}
+        table = {"webhooks": {name: {"url": url, "secret": {"env": "X"}} for name, url in urls.items()}}
+        async with serving(server, enqueue=lambda store, taken: store.jobs.put(taken)) as api:
+            await api.start()
+            one = replace(worker(tmp_path, server, 1, table), secrets=dict.fromkeys(urls, SECRET))
+            task = asyncio.create_task(one.run())
+            try:
+                await told(receiver, "concluded")
+                assert hanging.heard == []
+            finally:
+                hanging.answers.set()
+            await told(hanging, "concluded")
+            one.leaving.set()
+            await task
+            assert api.store.notices.waiting() == 1
 
 
 _REFUSING = """

@@ -8,15 +8,18 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from loop_rig import concludes
 from service_rig import Api, serving
 from worker_rig import Place, started, worker
 
 from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.store import Store
+from opsleuth.service.background import retain
 from opsleuth.service.queue import Again, make_queue
-from opsleuth.service.worker import retain
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.outcome import FINISHED, Status, StopReason
 
@@ -235,3 +238,46 @@ async def test_old_runs_go_and_those_that_wait_stay(server: Server, clock: FakeC
         assert retain(api.store, clock, 30) == len(FINISHED)
         left = {row.status for row in api.store.runs.list()}
     assert left == {Status.WAITING, Status.QUEUED}
+
+
+async def test_an_old_run_that_another_worker_removes_meanwhile_is_no_trouble(
+    server: Server, clock: FakeClock
+) -> None:
+    make_queue(server)
+    async with serving(server, clock) as api:
+        run = await api.start()
+        api.store.runs.update(run, status=Status.COMPLETED)
+        clock.advance(31 * 86_400)
+
+        def other_removes() -> bool:
+            with Store.open(server, clock, Redactor()) as other:
+                return not other.prune.remove(run, clock.now())
+
+        assert retain(api.store, clock, 30, other_removes) == 0
+        assert not api.store.runs.list()
+
+
+_WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+)
+
+
+async def test_runs_go_on_while_the_removal_of_an_old_one_waits(
+    api: Api, world: Place, server: Server
+) -> None:
+    world.write(concludes("Nothing."))
+    old = await api.start()
+    change = (
+        "UPDATE opsleuth.runs SET status = 'completed', updated = '2020-01-01T00:00:00.000000Z' WHERE id = %s"
+    )
+    with (
+        psycopg.connect(server.url) as holder,
+        psycopg.connect(server.url, autocommit=True) as onlooker,
+    ):
+        onlooker.execute(change, (old,))
+        holder.execute("SELECT 1 FROM opsleuth.runs WHERE id = %s FOR UPDATE", (old,))
+        async with working(world, server):
+            await seen(lambda: onlooker.execute(_WAITING).fetchone() != (0,))
+            await until(api, await api.start(), *FINISHED)
+            holder.rollback()
+            await seen(lambda: api.store.runs.get(old) is None)
