@@ -1,4 +1,8 @@
-"""Which run each kind of alert belongs to: an alert that comes again within half an hour joins its run."""
+"""Which run each kind of alert belongs to: one that comes again joins its run.
+
+It does so while the run goes on, and for a while after its end, unless the alert was over in between: then it tells of
+something new.
+"""
 
 import json
 from collections.abc import Mapping
@@ -15,15 +19,26 @@ VALUES (:team, :fingerprint, :run, :document, :now, :now, 1)
 ON CONFLICT (team, fingerprint)
 DO UPDATE SET run = :run, document = :document, first = :now, last = :now, count = 1
 """
-_AGAIN = """
-UPDATE alerts SET last = :now, count = count + 1 WHERE team = :team AND fingerprint = :fingerprint AND last >= :since
+# `last` is empty from the moment on when the alert was over.
+_JOINED = """
+team = :team AND EXISTS (
+    SELECT 1 FROM runs WHERE runs.id = alerts.run AND (
+        runs.status NOT IN ('completed', 'failed', 'canceled', 'terminated')
+        OR (alerts.last >= :since AND runs.updated >= :since)
+    )
+)
 """
-_RECENT = "SELECT * FROM alerts WHERE team = :team AND last >= :since ORDER BY first, fingerprint"
+_AGAIN = f"UPDATE alerts SET last = :now, count = count + 1 WHERE fingerprint = :fingerprint AND {_JOINED}"  # noqa: S608 - our own words
+_RECENT = f"SELECT * FROM alerts WHERE {_JOINED} ORDER BY first, fingerprint"  # noqa: S608 - our own words
+_OVER = "UPDATE alerts SET last = '' WHERE team = :team AND fingerprint = :fingerprint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One kind of alert: the run that it belongs to, the alert that began it, and how often it came."""
+    """One kind of alert: the run that it belongs to, the alert that began it, and how often it came.
+
+    `last` is empty once it was over.
+    """
 
     fingerprint: str
     run: str
@@ -40,12 +55,16 @@ class Alerts:
         self._backing, self._db = backing, backing.db
 
     def again(self, team: str, fingerprint: str, since: datetime) -> str | None:
-        """The run that an alert of this kind joins, counted there; None if none came since then."""
+        """The run that an alert of this kind joins, counted there; None where there is none that goes on, or did so since then."""
         values = {"team": team, "fingerprint": fingerprint, "since": stamp(since), "now": self._backing.now()}
         if not self._db.change(_AGAIN, values):
             return None
         row = self._db.row("SELECT run FROM alerts WHERE team = ? AND fingerprint = ?", (team, fingerprint))
         return str(row["run"]) if row else None
+
+    def over(self, team: str, fingerprint: str) -> None:
+        """No alert of this kind fires now: the next one joins no run that has ended."""
+        self._db.change(_OVER, {"team": team, "fingerprint": fingerprint})
 
     def put(self, team: str, fingerprint: str, run: str, document: Mapping[str, Any]) -> None:
         """The first alert of its kind, or the first in a while: it belongs to this run."""
@@ -59,7 +78,7 @@ class Alerts:
         self._db.change(_PUT, values)
 
     def recent(self, team: str, since: datetime) -> tuple[Seen, ...]:
-        """What came since then, the oldest first."""
+        """The alerts whose runs others may join, the oldest first: runs that go on, or did so since then."""
         rows = self._db.rows(_RECENT, {"team": team, "since": stamp(since)})
         return tuple(
             Seen(

@@ -71,6 +71,9 @@ class Desk:
 
     def receive(self, store: Store, alerts: tuple[ReceivedAlert, ...], sender: Sender) -> list[Placed]:
         """The run of each alert that fires. Those that are over start nothing."""
+        with store.transaction():
+            store.intake.one_at_a_time(sender.team)
+            _forget_over(store, alerts, sender.team)
         placed = []
         for alert in alerts:
             if alert.over is None:
@@ -93,6 +96,7 @@ class Desk:
     def _alert(self, store: Store, asked: TaskAsked, sender: Sender, document: Mapping[str, Any]) -> Placed:
         """One document of alerts is one request, about its first incident; whatever it joins, it joins as a whole."""
         alerts = received(asked.alert or {}) or (_plain(asked.alert or {}),)
+        _forget_over(store, alerts, sender.team)
         firing = [alert for alert in alerts if alert.over is None] or list(alerts)
         return self._place(store, firing[0], asked, sender, document)
 
@@ -168,6 +172,13 @@ class Desk:
             limits=asked.limits.model_dump(mode="json", exclude_none=True),
             settings=Settings.of(self.settings.to_json() | {"read_only": read_only}),
         )
+
+
+def _forget_over(store: Store, alerts: tuple[ReceivedAlert, ...], team: str) -> None:
+    """First of all: another alert of the same kind, of another pod perhaps, may still fire."""
+    for alert in alerts:
+        if alert.over is not None:
+            store.alerts.over(team, fingerprint(alert))
 
 
 def _is_in(alert: ReceivedAlert, alerts: tuple[ReceivedAlert, ...]) -> bool:

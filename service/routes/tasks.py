@@ -38,7 +38,7 @@ async def start(
         str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
     ] = None,
 ) -> Accepted:
-    """Accept an investigation and answer at once. The same key, or the same alert within half an hour, joins its run."""
+    """Accept an investigation and answer at once. The same key, or the same alert, joins its run."""
     sender = Sender(token.name, token.team, key)
 
     def work(store: Store) -> Accepted:

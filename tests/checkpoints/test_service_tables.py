@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from opsleuth.checkpoints.errors import NotFound
 from opsleuth.checkpoints.intake import Taken
 from opsleuth.checkpoints.notices import Notice
+from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.service.background import drop_unknown
 from opsleuth.state.clock import FakeClock
+from opsleuth.state.outcome import Status
 
 KIND = "f" * 64
 
@@ -60,14 +62,19 @@ def test_strikes_count_attempts_without_progress(store: Store) -> None:
     assert [store.intake.attempt("r", progress) for progress in (0, 0, 3, 3, 3, 4)] == [1, 2, 1, 2, 3, 1]
 
 
-def test_an_alert_joins_its_run_for_as_long_as_it_keeps_coming(store: Store, clock: FakeClock) -> None:
+def test_an_alert_joins_its_run_while_that_goes_on_and_a_while_after(store: Store, clock: FakeClock) -> None:
+    for run in ("r1", "r2"):
+        store.runs.create(RunRow(id=run, question="q"))
     store.alerts.put("shop", KIND, "r1", {"text": "slow"})
     for _ in range(3):
         clock.advance(20 * 60)
         assert store.alerts.again("shop", KIND, clock.now() - timedelta(minutes=30)) == "r1"
     assert store.alerts.again("bank", KIND, clock.now() - timedelta(minutes=30)) is None
     assert store.alerts.count("r1") == 4
-    clock.advance(31 * 60)
+    store.runs.update("r1", status=Status.COMPLETED)
+    clock.advance(29 * 60)
+    assert store.alerts.again("shop", KIND, clock.now() - timedelta(minutes=30)) == "r1"
+    clock.advance(2 * 60)
     assert store.alerts.again("shop", KIND, clock.now() - timedelta(minutes=30)) is None
     store.alerts.put("shop", KIND, "r2", {"text": "slow"})
     assert [(seen.run, seen.count) for seen in store.alerts.recent("shop", clock.now())] == [("r2", 1)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from service_rig import ALERT, Api
@@ -58,12 +59,47 @@ async def test_an_alert_that_comes_again_joins_its_run(api: Api, clock: FakeCloc
     other = await api(
         "POST", "/api/tasks", token, json={"alert": {**ALERT, "service": "payments", "text": "x"}}
     )
+    api.store.runs.update(first.json()["task_id"], status=Status.COMPLETED)
     clock.advance(31 * 60)
     later = await api("POST", "/api/tasks", token, json={"alert": ALERT})
     assert again.json()["task_id"] == first.json()["task_id"]
     assert len({answer.json()["task_id"] for answer in (first, other, later)}) == 3
     shown = await api("GET", f"/api/tasks/{first.json()['task_id']}", token)
     assert shown.json()["question"] == ALERT["text"]
+
+
+def page(status: str, pod: str) -> dict[str, Any]:
+    labels = {"alertname": "Slow", "service": "orders-api", "pod": pod}
+    return {
+        "status": status,
+        "labels": labels,
+        "startsAt": "2026-11-29T14:00:00Z",
+        "endsAt": "2026-11-29T14:04:00Z",
+    }
+
+
+async def test_an_alert_that_keeps_coming_or_fires_anew_is_looked_into_again(
+    api: Api, clock: FakeClock
+) -> None:
+    async def sent(*alerts: dict[str, Any]) -> list[str]:
+        message = {"version": "4", "alerts": list(alerts)}
+        answer = await api("POST", "/api/webhooks/alertmanager", api.token("run"), json=message)
+        found: list[str] = answer.json()["tasks"]
+        return found
+
+    (first,) = await sent(page("firing", "a"))
+    await sent(page("resolved", "a"))
+    assert await sent(page("firing", "a")) == [first]  # it comes and goes while its run goes on
+    api.store.runs.update(first, status=Status.COMPLETED)
+    for _ in range(3):
+        clock.advance(10 * 60)
+        assert await sent(page("resolved", "b"), page("firing", "a")) == [first]
+    clock.advance(10 * 60)
+    (second,) = await sent(page("firing", "a"))
+    api.store.runs.update(second, status=Status.COMPLETED)
+    assert await sent(page("resolved", "a")) == []
+    (third,) = await sent(page("firing", "a"))
+    assert len({first, second, third}) == 3
 
 
 @pytest.mark.parametrize(

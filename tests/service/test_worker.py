@@ -267,14 +267,15 @@ async def test_runs_go_on_while_the_removal_of_an_old_one_waits(
 ) -> None:
     world.write(concludes("Nothing."))
     old = await api.start()
-    change = (
-        "UPDATE opsleuth.runs SET status = 'completed', updated = '2020-01-01T00:00:00.000000Z' WHERE id = %s"
-    )
+    async with working(world, server):  # it makes the framework's tables too
+        await until(api, old, *FINISHED)
     with (
         psycopg.connect(server.url) as holder,
         psycopg.connect(server.url, autocommit=True) as onlooker,
     ):
-        onlooker.execute(change, (old,))
+        onlooker.execute(
+            "UPDATE opsleuth.runs SET updated = '2020-01-01T00:00:00.000000Z' WHERE id = %s", (old,)
+        )
         holder.execute("SELECT 1 FROM opsleuth.runs WHERE id = %s FOR UPDATE", (old,))
         async with working(world, server):
             await seen(lambda: onlooker.execute(_WAITING).fetchone() != (0,))
