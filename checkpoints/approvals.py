@@ -98,6 +98,13 @@ SELECT * FROM approvals WHERE (:run IS NULL OR run = :run) AND (:status IS NULL 
 ORDER BY requested, rowid
 """
 
+_PENDING = """
+SELECT approvals.* FROM approvals JOIN runs ON runs.id = approvals.run
+WHERE approvals.status = 'pending' AND runs.project = :project
+ORDER BY approvals.requested, approvals.rowid
+LIMIT :limit
+"""
+
 
 class Approvals:
     """The table of approvals."""
@@ -191,6 +198,10 @@ class Approvals:
     def list(self, run: str | None = None, status: str | None = None) -> tuple[Approval, ...]:
         """Approvals of one run or of all, oldest first."""
         return tuple(_approval(row) for row in self._db.rows(_LIST, {"run": run, "status": status}))
+
+    def pending(self, project: str, limit: int) -> tuple[Approval, ...]:
+        """What waits for an answer in the runs of a project, oldest first."""
+        return tuple(_approval(row) for row in self._db.rows(_PENDING, {"project": project, "limit": limit}))
 
     def is_valid(self, approval: Approval) -> bool:
         """Whether it is approved and has not expired at this moment."""

@@ -79,6 +79,7 @@ WHERE (:status IS NULL OR status = :status)
 ORDER BY created DESC, rowid DESC
 LIMIT :limit
 """
+_COUNTS = "SELECT status, count(*) AS total FROM runs WHERE project = ? GROUP BY status"
 _FIND = """
 SELECT id FROM runs
 WHERE (substr(id, 1, length(:prefix)) = :prefix OR lower(id) LIKE '%-%-' || lower(:tail) || '%' ESCAPE '!')
@@ -176,6 +177,10 @@ class Runs:
                 if not live or standing(run) is status:
                     rows.append(run)
         return Listing(rows[:limit], warnings)
+
+    def counts(self, project: str) -> dict[str, int]:
+        """How many runs of a project are stored, by status."""
+        return {str(row["status"]): int(row["total"]) for row in self._db.rows(_COUNTS, (project,))}
 
     def update(self, run_id: str, **values: Any) -> None:  # noqa: ANN401 - any column
         """Set columns of a run. Raises NotFound for an unknown run, KeyError for an unknown column."""

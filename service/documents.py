@@ -115,8 +115,24 @@ class Tasks(BaseModel):
     tasks: list[Task]
 
 
+class Shown(BaseModel):
+    """One thing that whoever answers must see. `untrusted` text comes from a model or from the outside.
+
+    `level` is 1 for an argument, 2 for what that argument was before a person edited it, 0 for all else.
+    """
+
+    name: str
+    value: str
+    level: int
+    untrusted: bool
+
+
 class Approval(BaseModel):
-    """A question to a person. What is approved is exactly what `digest` covers."""
+    """A question to a person. What is approved is exactly what `digest` covers.
+
+    `shown` is what a terminal shows of it, in order: also the check beforehand and afterwards, the way back, an earlier
+    change that this one repeats. `why` is the planner's own word, `rule` what lets a person be asked.
+    """
 
     task_id: str
     id: str
@@ -128,6 +144,8 @@ class Approval(BaseModel):
     risk: str | None
     arguments: dict[str, Any]
     why: str
+    rule: str
+    shown: list[Shown]
     requested: str
     answered: str | None
     expires: str | None

@@ -175,10 +175,10 @@ class Desk:
 
 
 def _forget_over(store: Store, alerts: tuple[ReceivedAlert, ...], team: str) -> None:
-    """First of all: another alert of the same kind, of another pod perhaps, may still fire."""
-    for alert in alerts:
-        if alert.over is not None:
-            store.alerts.over(team, fingerprint(alert))
+    """Kinds of alerts that are over; not those of which another one, of another pod perhaps, still fires."""
+    firing = {fingerprint(alert) for alert in alerts if alert.over is None}
+    for kind in {fingerprint(alert) for alert in alerts} - firing:
+        store.alerts.over(team, kind)
 
 
 def _is_in(alert: ReceivedAlert, alerts: tuple[ReceivedAlert, ...]) -> bool:

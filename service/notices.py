@@ -15,6 +15,7 @@ from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.notices import Notice
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
+from opsleuth.console.questions import cleaned, fields
 from opsleuth.graph.outcome import Outcome
 from opsleuth.service.settings import Webhook
 from opsleuth.service.signatures import HEADER, sign
@@ -117,5 +118,6 @@ def _document(
 
 
 def _asked(asked: Approval) -> dict[str, Any]:
-    shown = {name: asked.document.get(name) for name in ("tool", "target", "risk", "arguments", "purpose")}
-    return {"id": asked.id, "about": asked.about, "digest": asked.digest, **shown}
+    call = {name: asked.document.get(name) for name in ("tool", "target", "risk", "arguments", "purpose")}
+    shown = [cleaned(field)._asdict() for field in fields(asked)]
+    return {"id": asked.id, "about": asked.about, "digest": asked.digest, **call, "shown": shown}

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Path, Query
 from opsleuth.checkpoints import approvals as rows
 from opsleuth.checkpoints.store import Store
 from opsleuth.checkpoints.tokens import Token
+from opsleuth.console.questions import cleaned, fields
 from opsleuth.graph import deciding
 from opsleuth.graph.deciding import Person
-from opsleuth.service.documents import Approval, Approvals, No, Resolution, Yes
+from opsleuth.service.documents import Approval, Approvals, No, Resolution, Shown, Yes
 from opsleuth.service.office import Approver, Here, Office, Viewer, of_team
 from opsleuth.service.routes.tasks import REFUSALS, TaskId, go_on
 
@@ -23,9 +24,8 @@ async def waiting(here: Here, token: Viewer, limit: Annotated[int, Query(ge=1, l
     """What waits for a person in the team's runs, oldest first."""
 
     def work(store: Store) -> Approvals:
-        ours = {row.id for row in store.runs.list(project=token.team, limit=10_000)}
-        found = [asked for asked in store.approvals.list(status="pending") if asked.run in ours]
-        return Approvals(approvals=[_document(asked) for asked in found[:limit]])
+        found = store.approvals.pending(token.team, limit)
+        return Approvals(approvals=[_document(asked) for asked in found])
 
     return await here.stores(work)
 
@@ -107,7 +107,9 @@ def _document(asked: rows.Approval) -> Approval:
         target=shown.get("target"),
         risk=shown.get("risk"),
         arguments=dict(shown.get("arguments") or {}),
-        why="; ".join(str(shown[name]) for name in ("purpose", "gate_reason") if shown.get(name)),
+        why=str(shown.get("purpose") or ""),
+        rule=str(shown.get("gate_reason") or ""),
+        shown=[Shown(**cleaned(field)._asdict()) for field in fields(asked)],
         requested=asked.requested,
         answered=asked.answered,
         expires=asked.expires,

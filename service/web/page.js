@@ -156,16 +156,15 @@ function showAsked(approvals) {
 function askedEntry(asked) {
   const name = `${asked.id}-title`;
   const facts = make("dl");
-  for (const [term, value] of [["Target", asked.target], ["Risk", asked.risk], ["Why", asked.why]]) {
-    if (value) facts.append(make("dt", {}, term), make("dd", {}, String(value)));
+  for (const { name: term, value, level, untrusted } of asked.shown) {
+    const label = untrusted ? `${term} (untrusted)` : term;
+    facts.append(make("dt", { class: `level-${level}` }, label), make("dd", { class: term === "hash" && level === 0 ? "digest" : "shown" }, value));
   }
-  facts.append(make("dt", {}, "Digest"), make("dd", { class: "digest" }, asked.digest.slice(0, 16).replace(/(.{4})(?=.)/g, "$1-")));
   return make(
     "article",
     { "aria-labelledby": name },
     make("h3", { id: name }, `${asked.id}: ${asked.tool ?? asked.about}`),
     facts,
-    make("pre", {}, JSON.stringify(asked.arguments, null, 2)),
     ...(asked.about === "call" ? [yes(asked), no(asked)] : [resolution(asked)]),
   );
 }

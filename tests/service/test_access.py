@@ -11,6 +11,7 @@ from service_rig import SECRETS, Api
 from opsleuth.checkpoints.approvals import LIFETIME, Question
 from opsleuth.checkpoints.effects import Effect, Grant
 from opsleuth.checkpoints.errors import NotApproved
+from opsleuth.console.questions import panel
 from opsleuth.service.office import NO_TASK
 from opsleuth.service.signatures import HEADER, TOLERANCE, sign
 from opsleuth.state.clock import FakeClock
@@ -115,6 +116,53 @@ async def test_a_beginning_of_an_id_opens_nothing(api: Api) -> None:
     task = await api.start()
     for part in (task[:-1], task.rpartition("-")[2], "-", task.upper()):
         assert (await api("GET", f"/api/tasks/{part}", api.token("view"))).status_code == 404
+
+
+async def test_whoever_approves_over_the_api_sees_what_the_terminal_shows(api: Api) -> None:
+    task = await api.start()
+    document = {
+        "tool": "service_scale", "target": "plane/orders\u202eapi", "risk": "high", "environment": "production",
+        "arguments": {"replicas": 5}, "before": {"replicas": 3}, "purpose": "more room", "precheck": "3 are ready",
+        "undo": "scale back", "checked_after": True, "can_be_probed": False, "gate_reason": "high risk is asked",
+        "earlier": {"status": "done", "started": "14:01", "id": "call-1"},
+    }  # fmt: skip
+    question = Question(about="call", subject=f"{task}/t1c1", digest=DIGEST, document=document)
+    api.store.approvals.request(task, question)
+    (waiting,) = (await api("GET", "/api/approvals", api.token("view"))).json()["approvals"]
+    shown = {(field["level"], field["name"]): field for field in waiting["shown"]}
+    assert shown[1, "replicas"]["value"] == "5"
+    assert shown[2, "was"]["value"] == "3"
+    assert shown[0, "environment"]["value"] == "production"
+    assert shown[0, "check now"]["value"] == "3 are ready"
+    assert "read again" in shown[0, "check after"]["value"]
+    assert shown[0, "undo"]["value"] == "scale back"
+    assert "call-1" in shown[0, "done before"]["value"]
+    assert "\u202e" not in shown[0, "target"]["value"]
+    assert {name for _, name in shown if shown[_, name]["untrusted"]} == {"why", "check now"}
+    assert (waiting["why"], waiting["rule"]) == ("more room", "high risk is asked")
+    terminal = "\n".join(panel(api.store.approvals.get(task, waiting["id"]), width=200))
+    assert all(field["name"] in terminal for field in waiting["shown"])
+
+
+async def test_the_eldest_question_is_shown_however_many_runs_came_after_it(api: Api) -> None:
+    task = await api.start()
+    asked, theirs = (
+        ask(api, task),
+        (await api("POST", "/api/tasks", api.token("run", team="bank"), json={"question": "why"})).json(),
+    )
+    ask(api, theirs["task_id"])
+    database = api.store.database
+    others = ", ".join(sorted(database.columns("runs") - {"id"}))
+    copies = f"""
+    INSERT INTO runs (id, {others})
+    WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 10001)
+    SELECT id || '-' || n, {others} FROM runs, counted WHERE id = ?
+    """  # noqa: S608 - the tables' own columns
+    database.change(copies, (task,))
+    (waiting,) = (await api("GET", "/api/approvals", api.token("view"))).json()["approvals"]
+    assert (waiting["task_id"], waiting["id"]) == (task, asked)
+    figures = (await api("GET", "/metrics", api.token("view"))).text
+    assert 'opsleuth_runs{status="queued"} 10002' in figures
 
 
 async def test_an_approver_is_named_in_the_row_and_the_run_goes_on(api: Api) -> None:

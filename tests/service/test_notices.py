@@ -116,6 +116,7 @@ async def test_questions_and_ends_are_told_signed_and_once(server: Server, tmp_p
     first, concluded = receiver.heard[0], receiver.heard[1]
     assert first["approvals"][0]["tool"] == "restart"
     assert len(first["approvals"][0]["digest"]) == 64
+    assert {"check now", "check after", "undo"} <= {field["name"] for field in first["approvals"][0]["shown"]}
     assert concluded["report"]["answer"] == "Done."
     assert receiver.heard[-1]["report"]["stop_reason"] == "canceled"
 

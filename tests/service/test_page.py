@@ -111,6 +111,8 @@ async def test_a_run_is_watched_and_its_change_approved_with_the_keyboard_alone(
         text = await shown(tab, "document.querySelector('#asked article')?.innerText")
         assert "9f3c-21aa-9f3c-21aa" in text
         assert ATTACK in text
+        assert "why (untrusted)" in text
+        assert "check after" in text
         assert await shown(tab, "document.querySelector('#hypotheses')?.innerText.includes('<script>')")
         api.store.events.append(task, "warning", {"message": "late"})
         assert await shown(tab, "document.getElementById('events').innerText.includes('late')")
