@@ -4,7 +4,7 @@ Each takes a row and its file's `Trouble` and returns a record; KeyError, TypeEr
 the row is broken.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -293,8 +293,12 @@ def sample(row: Row, trouble: Trouble) -> tuple[SeriesKey, float, float]:
 
 def metric_series(path: Path, trouble: Trouble) -> list[Series]:
     """The samples of a metrics table as series ordered by time; samples of one instant keep the file's order."""
+    return series_of(stream(path, sample, trouble))
+
+
+def series_of(samples: Iterable[tuple[SeriesKey, float, float]]) -> list[Series]:
     collected: dict[SeriesKey, tuple[list[float], list[float]]] = {}
-    for key, time, value in stream(path, sample, trouble):
+    for key, time, value in samples:
         times, values = collected.setdefault(key, ([], []))
         times.append(time)
         values.append(value)

@@ -18,10 +18,12 @@ from opsleuth.tools.sources import ripgrep
 from opsleuth.tools.sources.base import Capability, Sifted, Wanted
 from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
 from opsleuth.tools.sources.logformat import LineReader, service_of_file
-from opsleuth.tools.sources.packed import Damaged, is_packed, open_bytes, why_not
+from opsleuth.tools.sources.logtables import is_table, rows_of, why_unread
+from opsleuth.tools.sources.packed import Damaged, is_packed, open_bytes
 from opsleuth.tools.sources.prefilter import can_look_for, of_raw_lines
 from opsleuth.tools.sources.seek import BLOCK, SLACK, start_of
 from opsleuth.tools.sources.settings import LogFiles
+from opsleuth.tools.sources.tables import Trouble
 from opsleuth.tools.spec import NotPermitted, Unavailable
 
 # A line that goes on for more is cut: nobody reads it, and it may be the whole file.
@@ -83,7 +85,7 @@ class LogFilesSource(LiveSource):
 
     def _part(self, path: Path, span: Span) -> "_Part | None":
         times = (span.start, span.start + 2 * SLACK, span.end, span.end + 3 * SLACK)
-        places = [] if is_packed(path) else [self._start(path, time) for time in times]
+        places = [] if is_packed(path) or is_table(path) else [self._start(path, time) for time in times]
         known = [place for place in places if place is not None]
         if len(known) < len(times):
             return None
@@ -126,7 +128,7 @@ class LogFilesSource(LiveSource):
         files = sorted(path for path in self._fitting() if path.is_file())
         if not files:
             raise Unavailable(f"{self.name}: no file fits {', '.join(self._settings.files)}")
-        return [path for path in files if why_not(path) is None]
+        return [path for path in files if why_unread(path) is None]
 
     def _fitting(self) -> set[Path]:
         patterns = self._settings.files
@@ -134,12 +136,25 @@ class LogFilesSource(LiveSource):
 
     def _passed_over(self) -> Iterator[str]:
         for path in sorted(self._fitting()):
-            if why := why_not(path):
+            if why := why_unread(path):
                 yield f"{path.name} was not read: {why}"
 
     def _lines(self, span: Span | None) -> Iterator[LogLine]:
         for path in self._files_of(span):
-            yield from self._joined(self._parsed(path, self._read(path, span)), path, span)
+            yield from (
+                self._rows(path)
+                if is_table(path)
+                else self._joined(self._parsed(path, self._read(path, span)), path, span)
+            )
+
+    def _rows(self, path: Path) -> Iterator[LogLine]:
+        """Each row of a table; tables are in any order."""
+        service, trouble = self._settings.service or service_of_file(path), Trouble(path.name)
+        with self._reading(path):
+            for text, row in rows_of(path, trouble):
+                found = self._reader.of_row(row, text)
+                yield replace(found, service=self.named(found.service or service))
+        self._damaged |= dict.fromkeys(trouble.sentences())
 
     def _files_of(self, span: Span | None) -> Iterator[Path]:
         """The files without those that were rotated away before the stretch began."""

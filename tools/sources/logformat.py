@@ -34,6 +34,7 @@ _SYSLOG = re.compile(r"(?:<\d{1,3}>)?([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (\S+
 _LEVEL = re.compile(
     r"\b(TRACE|DEBUG|INFO|NOTICE|LOG|WARN|WARNING|ERROR|ERR|SEVERE|FATAL|CRITICAL|PANIC|EMERG)\b|\[(debug|info|notice|warn|error|crit|alert|emerg)\]"
 )
+_NUMBER = re.compile(r"\d{9,19}(?:\.\d{1,9})?")
 # Where in a line of text its time and level stand.
 _HEAD = 160
 # Numbers as times: seconds, milliseconds, microseconds or nanoseconds since the epoch, told apart by size.
@@ -49,14 +50,15 @@ class LineReader:
     def read(self, text: str, year_of: float) -> LogLine:
         """The line; its service is empty where it names none. `year_of` is a time in or after the line's year (syslog has none)."""
         if text.startswith("{") and (row := _object(text)) is not None:
-            return self._of_object(row, text)
+            return self.of_row(row, text)
         return self._of_text(text, year_of)
 
     def time_of(self, year_of: float) -> Callable[[bytes], float | None]:
         """What tells the time of a raw line, for the search by halves."""
         return lambda raw: self.read(raw.decode("utf-8", "replace").rstrip("\r\n"), year_of).time
 
-    def _of_object(self, row: Mapping[str, Any], text: str) -> LogLine:
+    def of_row(self, row: Mapping[str, Any], text: str) -> LogLine:
+        """The line that an object or a row of a table is; `text` is all of it."""
         known = (
             *_TIME_FIELDS,
             *_LEVEL_FIELDS,
@@ -93,6 +95,8 @@ class LineReader:
         return LogLine(None, "", text, name)
 
     def _moment(self, value: Any) -> float | None:  # noqa: ANN401 - any JSON value
+        if isinstance(value, str) and _NUMBER.fullmatch(value):
+            value = float(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return next((value / scale for least, scale in _SCALES if value >= least), None)
         if isinstance(value, str) and (found := _ISO.match(value)):
@@ -127,7 +131,7 @@ class LineReader:
 def service_of_file(path: Path) -> str:
     """What a log file is called without what rotation adds: `orders-api.log.2.gz` is `orders-api`."""
     name = re.sub(r"\.(gz|bz2|xz|zst)$", "", path.name)
-    name = re.sub(r"\.(log|txt|out|err|jsonl?)(\b.*)?$", "", name)
+    name = re.sub(r"\.(log|txt|out|err|jsonl?|csv|parquet)(\b.*)?$", "", name)
     return re.sub(r"[-_.]\d{4}[-_]?\d\d[-_]?\d\d.*$|\.\d+$", "", name) or path.stem
 
 

@@ -38,6 +38,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "redis": ("opsleuth.tools.sources.redis", "RedisSource"),
     "runbooks": ("opsleuth.tools.sources.runbooks", "RunbookSource"),
     "logfiles": ("opsleuth.tools.sources.logfiles", "LogFilesSource"),
+    "metricfiles": ("opsleuth.tools.sources.metricfiles", "MetricFilesSource"),
 }
 
 

@@ -197,7 +197,7 @@ class Journal(Common):
 
 
 class LogFiles(Common):
-    """Log files by glob patterns, rotated and packed too (`.gz`, `.bz2`, `.xz`; `.zst` with the extra). `service` names that of all, else a line's own field or the file's name does.
+    """Log files by glob patterns, rotated and packed too (`.gz`, `.bz2`, `.xz`; `.zst` with the extra); tables of CSV and Parquet. `service` names that of all, else a line's own field or the file's name does.
 
     `zone` is the UTC offset in hours of times that carry none.
     """
@@ -208,6 +208,14 @@ class LogFiles(Common):
     zone: Annotated[float, Field(ge=-14, le=14)] = 0.0
     before: Before = 3_600.0
     max_lines: Lines = 200_000
+
+
+class MetricFiles(Common):
+    """Samples of metrics by glob patterns: CSV (`.gz` too), Parquet with the extra. Columns as in a case's `metrics.csv`."""
+
+    kind: Literal["metricfiles"] = "metricfiles"
+    files: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
+    before: Before = 3_600.0
 
 
 class Search(Http):
@@ -387,5 +395,5 @@ class Declared(Common):
 
 
 SourceSettings = Annotated[
-    Prometheus | Postgres | Git | Journal | LogFiles | Search | Loki | Jaeger | Tempo | Kubernetes | GitHub | GitLab | Grafana | Alertmanager | Redis | MySql | RunbookFolder | Declared, Field(discriminator="kind")
+    Prometheus | Postgres | Git | Journal | LogFiles | MetricFiles | Search | Loki | Jaeger | Tempo | Kubernetes | GitHub | GitLab | Grafana | Alertmanager | Redis | MySql | RunbookFolder | Declared, Field(discriminator="kind")
 ]  # fmt: skip

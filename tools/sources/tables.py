@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import lru_cache
 from math import inf
 from pathlib import Path
@@ -145,7 +146,7 @@ def read_rows(path: Path, trouble: Trouble, start: int = 0) -> Iterator[tuple[in
     if path.suffix == ".parquet":
         yield from _parquet(path, trouble)
         return
-    reader = _jsonl if ".jsonl" in path.name else _csv
+    reader = _jsonl if ".jsonl" in path.name else csv_rows
     try:
         with open_text(path, start) as file:
             yield from reader(file, trouble)
@@ -180,7 +181,8 @@ def _cells(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, cells
 
 
-def _csv(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, Row]]:
+def csv_rows(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, Row]]:
+    """(line number, row) of every row that has a cell under each column; the first row names those."""
     lines = _cells(file, trouble)
     _, header = next(lines, (0, []))
     if twice := [name for name, times in Counter(header).items() if times > 1]:
@@ -237,4 +239,15 @@ def _parquet(path: Path, trouble: Trouble) -> Iterator[tuple[int, Row]]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any cell of a column store
-    return value.isoformat() if hasattr(value, "isoformat") else value
+    """The cell as JSON would hold it."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Decimal):
+        return float(value)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
