@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from opsleuth.checkpoints.places import Place
+from opsleuth.state.clock import Clock
 
 if TYPE_CHECKING:
     from opsleuth.checkpoints.saving import Saver
@@ -93,6 +94,10 @@ class Database(ABC):
     @abstractmethod
     def certain(self) -> None:
         """Raises Lost if a run that is held here has been taken over by another process."""
+
+    def moment(self, clock: Clock) -> float:
+        """Seconds since the epoch, the same for all who use the database: of a file by this machine's clock."""
+        return clock.now().timestamp()
 
     @abstractmethod
     def vacuum(self) -> None:

@@ -71,7 +71,12 @@ class Tokens:
         if row is None or not right or row["revoked"]:
             return None
         token = _token(row)
-        return None if token.expires and token.expires <= self._backing.now() else token
+        return None if self._has_expired(token) else token
+
+    def is_valid(self, token_id: str) -> bool:
+        """Whether a token that was checked before is still neither revoked nor expired."""
+        row = self._db.row("SELECT * FROM tokens WHERE id = ?", (token_id,))
+        return row is not None and not row["revoked"] and not self._has_expired(_token(row))
 
     def get(self, token_id: str) -> Token:
         """One token. Raises NotFound."""
@@ -88,6 +93,9 @@ class Tokens:
         """From now on it opens nothing. Raises NotFound; revoking twice changes nothing."""
         self._db.change(_REVOKE, {"id": token_id, "now": self._backing.now()})
         return self.get(token_id)
+
+    def _has_expired(self, token: Token) -> bool:
+        return token.expires is not None and token.expires <= self._backing.now()
 
 
 def _hash(secret: str) -> str:

@@ -90,7 +90,11 @@ class GatedReviewer:
         self, state: Investigation, draft: Conclusion, cited: Sequence[Observation], findings: Sequence[str]
     ) -> Reviewed:
         await self._gate.enter()
-        reviewed = await self._reviewer.review(state, draft, cited, findings)
+        try:
+            reviewed = await self._reviewer.review(state, draft, cited, findings)
+        except PlannerError as error:
+            self._gate.spent(error.spent)
+            raise
         self._gate.spent(reviewed.spent)
         return reviewed
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Upper bounds of the histogram of answer times, in seconds."""
+METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+"""All others are counted as one: whoever asks may send any word, and each would make a series."""
 _HTTP = "opsleuth_http_request_seconds"
 
 
@@ -17,7 +19,7 @@ class Traffic:
 
     def add(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count one request; `path` is the address as declared, not as called: ids would make a series each."""
-        key = (method, path, status)
+        key = (method if method in METHODS else "other", path, status)
         place = next((i for i, bound in enumerate(BUCKETS) if seconds <= bound), len(BUCKETS))
         self._buckets[key][place] += 1
         self._seconds[key] += seconds

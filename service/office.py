@@ -12,7 +12,7 @@ from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.checkpoints.tokens import Role, Token
 from opsleuth.service.intake import Desk
-from opsleuth.service.limits import Pace
+from opsleuth.service.limits import Familiar, Pace
 from opsleuth.service.metrics import Traffic
 from opsleuth.service.settings import Service
 from opsleuth.service.stores import Stores
@@ -21,7 +21,7 @@ from opsleuth.state.clock import Clock
 MOST_STREAMS = 20
 """Event streams that one token may have open."""
 STRANGERS_PER_MINUTE = 60
-"""Requests without a valid token from one address; then even to be refused takes time."""
+"""Requests without a valid token or signature from one address; beyond that the answer is 429."""
 NO_TASK = "there is no such task"
 """The one answer for a run that does not exist and for another team's: neither can be told from the other."""
 
@@ -50,6 +50,7 @@ class Office:
     streams: dict[str, int] = field(default_factory=dict)
     pace: Pace = field(init=False)
     strangers: Pace = field(init=False)
+    familiar: Familiar = field(default_factory=Familiar)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pace", Pace(self.service.requests_per_minute, self.clock.monotonic))
@@ -70,23 +71,36 @@ async def caller(
     request: Request,
     given: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> Token:
-    """Who asks, by the token. Refuses 401 without a valid one, 429 for who asks too often."""
-    host = request.client.host if request.client else ""
-    token = await here.stores(lambda store: store.tokens.check(given.credentials)) if given else None
+    """Who asks, by the token. Refuses 401 without a valid one, 429 for who asks too often.
+
+    Where many without a valid one came from the same address, the database is asked about familiar tokens only.
+    """
+    text = given.credentials if given else ""
+    if text not in here.familiar:
+        refused_if(here.strangers.left(host_of(request)))
+    token = await here.stores(lambda store: store.tokens.check(text)) if text else None
     if token is None:
-        _paced(here.strangers, host)
+        here.familiar.discard(text)
+        refused_if(here.strangers.wait(host_of(request)))
         raise Refused(
             401,
             "unauthorized",
             "a valid token is needed: Authorization: Bearer opsleuth_…",
             {"WWW-Authenticate": "Bearer"},
         )
-    _paced(here.pace, token.id)
+    here.familiar.add(text)
+    refused_if(here.pace.wait(token.id))
     return token
 
 
-def _paced(pace: Pace, who: str) -> None:
-    if (wait := pace.wait(who)) > 0:
+def host_of(request: Request) -> str:
+    """The address that a request comes from; of a proxy, if there is one in front."""
+    return request.client.host if request.client else ""
+
+
+def refused_if(wait: float) -> None:
+    """Refuse 429 where the caller has to wait for so many seconds."""
+    if wait > 0:
         seconds = str(int(wait) + 1)
         raise Refused(
             429, "too_many_requests", f"too many requests: wait {seconds} s", {"Retry-After": seconds}

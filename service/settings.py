@@ -73,12 +73,16 @@ class Service(Frozen):
 def read_service() -> Service:
     """The table of the configuration files, what is nearer wins; defaults where there is none. Raises ConfigError.
 
+    Webhooks and senders of all files hold, by name; one that is nearer replaces the whole one of its name.
+
     A project's file that nobody trusted says nothing here: it could name whom to tell.
     """
     merged: dict[str, Any] = {}
     files = [file for file in config_files() if file.trusted]
     for file in files:
-        merged |= file.table("service")
+        for name, value in file.table("service").items():
+            both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+            merged[name] = {**merged[name], **value} if both else value
     return service_of(merged, ", ".join(str(file.path) for file in files) or "no file")
 
 

@@ -17,6 +17,7 @@ from opsleuth.checkpoints.postgres.connecting import SCHEMA, connected
 from opsleuth.checkpoints.postgres.dialect import Row, native
 from opsleuth.checkpoints.postgres.lease import Lease
 from opsleuth.checkpoints.postgres.plain import LOST, plain_errors
+from opsleuth.state.clock import Clock
 
 if TYPE_CHECKING:
     from opsleuth.checkpoints.saving import Saver
@@ -29,6 +30,7 @@ _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
 _COLUMNS = """
 SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?
 """
+_MOMENT = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _OWN = {"rowid", "fence", "leased"}
 """Columns that a file does not have."""
 
@@ -143,6 +145,10 @@ class Database(db.Database):
 
     def vacuum(self) -> None:
         """The server does that by itself."""
+
+    def moment(self, clock: Clock) -> float:  # noqa: ARG002 - this server's clock instead
+        row = self.row(_MOMENT)
+        return float(row[0]) if row else 0.0
 
     def certain(self) -> None:
         with self.using() as connection, self._fenced():

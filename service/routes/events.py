@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from opsleuth.checkpoints.events import Event
 from opsleuth.checkpoints.processes import standing
@@ -20,7 +21,10 @@ from opsleuth.state.outcome import FINISHED
 router = APIRouter(prefix="/api/tasks", tags=["events"])
 POLL_SECONDS = 0.5
 QUIET_SECONDS = 15.0
-"""After so long without an event a comment is sent: whoever stands in between must not take the stream for dead."""
+"""After so long without an event a comment is sent: whoever stands in between must not take the stream for dead.
+
+As often it is looked whether the token is still valid.
+"""
 AT_ONCE = 500
 _TEXT = {"type": "string"}
 _PART = {
@@ -51,29 +55,36 @@ async def events(
     """
     await here.stores(lambda store: of_team(store, task_id, token))
     begin = int(last_event_id) if re.fullmatch(r"[0-9]{1,15}", last_event_id) else after
-    if here.streams.get(token.id, 0) >= MOST_STREAMS:
-        raise Refused(
-            429, "too_many_streams", f"a token may have {MOST_STREAMS} event streams open: close one"
-        )
-    return StreamingResponse(
-        _counted(here, token, _stream(here, task_id, begin, follow=follow)),
-        media_type="text/event-stream",
-        headers={"X-Accel-Buffering": "no"},
-    )
+    return _Counted(here, token, _stream(here, token, task_id, begin, follow=follow))
 
 
-async def _counted(here: Office, token: Token, stream: AsyncIterator[str]) -> AsyncIterator[str]:
-    here.streams[token.id] = here.streams.get(token.id, 0) + 1
-    try:
-        async for part in stream:
-            yield part
-    finally:
-        here.streams[token.id] -= 1
+class _Counted(StreamingResponse):
+    """One of the streams of a token, counted from now on: many that are asked for at once are not more than may be open."""
+
+    def __init__(self, here: Office, token: Token, stream: AsyncIterator[str]) -> None:
+        if here.streams.get(token.id, 0) >= MOST_STREAMS:
+            raise Refused(
+                429, "too_many_streams", f"a token may have {MOST_STREAMS} event streams open: close one"
+            )
+        super().__init__(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        here.streams[token.id] = here.streams.get(token.id, 0) + 1
+        self._streams, self._token = here.streams, token.id
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams[self._token] -= 1
 
 
-async def _stream(here: Office, run: str, after: int, *, follow: bool) -> AsyncIterator[str]:
-    quiet = here.clock.monotonic()
+async def _stream(here: Office, token: Token, run: str, after: int, *, follow: bool) -> AsyncIterator[str]:
+    """It breaks off, without the mark of the end, once the token is no longer valid: who comes again is refused."""
+    quiet = checked = here.clock.monotonic()
     while True:
+        if here.clock.monotonic() - checked >= QUIET_SECONDS:
+            checked = here.clock.monotonic()
+            if not await here.stores(lambda store: store.tokens.is_valid(token.id)):
+                return
         found, over = await here.stores(lambda store, after=after: _look(store, run, after))  # type: ignore[misc]
         for event in found:
             yield _part(event)

@@ -10,7 +10,7 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.graph.alerts import received
 from opsleuth.service.documents import Received
 from opsleuth.service.intake import Sender
-from opsleuth.service.office import Here, Office, Refused, caller
+from opsleuth.service.office import Here, Office, Refused, caller, host_of, refused_if
 from opsleuth.service.routes.tasks import REFUSALS
 from opsleuth.service.signatures import is_signed
 
@@ -71,12 +71,13 @@ async def _sender(
         if "run" not in token.roles:
             raise Refused(403, "forbidden", "this needs a token with the role run")
         return Sender(token.name, token.team)
-    if not is_signed(
-        known.kind, here.secrets[name], dict(request.headers), body, here.clock.now().timestamp()
-    ):
+    now = here.clock.now().timestamp()
+    if not is_signed(known.kind, here.secrets[name], dict(request.headers), body, now):
+        refused_if(here.strangers.wait(host_of(request)))
         raise Refused(
             401, "unauthorized", "the message is not signed, or not with the right secret, or too old"
         )
+    refused_if(here.pace.wait(f"sender {name}"))
     return Sender(name, known.team)
 
 

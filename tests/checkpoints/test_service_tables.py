@@ -1,14 +1,19 @@
 """Tokens, what came in, kinds of alerts, what is told to others, rates that many share."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opsleuth.checkpoints.errors import NotFound
+from opsleuth.checkpoints.gates import LONGEST_WAIT
 from opsleuth.checkpoints.intake import Taken
 from opsleuth.checkpoints.notices import Notice
+from opsleuth.checkpoints.places import Place
+from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.service.background import drop_unknown
@@ -16,6 +21,13 @@ from opsleuth.state.clock import FakeClock
 from opsleuth.state.outcome import Status
 
 KIND = "f" * 64
+
+
+@pytest.fixture
+def file_store(path: Path, clock: FakeClock) -> Iterator[Store]:
+    """Gates of a file go by the clock that is given; those of a server by its own."""
+    with Store.open(path, clock, Redactor()) as opened:
+        yield opened
 
 
 def test_a_token_opens_until_it_is_revoked_or_expires(store: Store, clock: FakeClock) -> None:
@@ -113,21 +125,28 @@ def test_messages_to_a_target_that_nobody_knows_are_dropped_when_nobody_has_trie
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(0.01, 2)), min_size=1, max_size=30), st.floats(0, 5))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 def test_a_gate_lets_no_more_through_than_its_rate_and_burst(
-    store: Store, clock: FakeClock, callers: list[tuple[float, float]], burst: float
+    file_store: Store, clock: FakeClock, callers: list[tuple[float, float]], burst: float
 ) -> None:
     clock.advance(1_000_000)
     began, taken = clock.now().timestamp(), 0.0
     for pause, cost in callers:
         clock.advance(pause)
-        wait = store.gates.take("model", cost, burst)
+        wait = file_store.gates.take("model", cost, burst)
         through = clock.now().timestamp() + wait
         assert taken <= through - began + burst + 0.01
         taken += cost
 
 
-def test_an_unused_gate_opens_at_once(store: Store, clock: FakeClock) -> None:
-    assert store.gates.take("model", 2.0) == 0
-    assert store.gates.take("model", 2.0) == pytest.approx(2.0, abs=0.01)
-    assert store.gates.take("another", 2.0) == 0
+def test_an_unused_gate_opens_at_once(file_store: Store, clock: FakeClock) -> None:
+    assert file_store.gates.take("model", 2.0) == 0
+    assert file_store.gates.take("model", 2.0) == pytest.approx(2.0, abs=0.01)
+    assert file_store.gates.take("another", 2.0) == 0
     clock.advance(datetime(2026, 11, 30, tzinfo=UTC).timestamp() - clock.now().timestamp())
-    assert store.gates.take("model", 2.0) == 0
+    assert file_store.gates.take("model", 2.0) == 0
+
+
+def test_one_clock_that_is_wrong_makes_nobody_wait(store: Store, place: Place, clock: FakeClock) -> None:
+    ahead = FakeClock(clock.now() + timedelta(hours=1))
+    with Store.open(place, ahead, Redactor()) as other:
+        other.gates.take("model", 1.0)
+    assert store.gates.take("model", 1.0) <= (LONGEST_WAIT if isinstance(place, Path) else 1.0)

@@ -3,14 +3,16 @@
 import hashlib
 import hmac
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from service_rig import SECRETS, Api
+from service_rig import SECRETS, Api, folder_store, serving
 
 from opsleuth.checkpoints.approvals import LIFETIME, Question
 from opsleuth.checkpoints.effects import Effect, Grant
 from opsleuth.checkpoints.errors import NotApproved
+from opsleuth.checkpoints.tokens import Token, Tokens
 from opsleuth.console.questions import panel
 from opsleuth.service.office import NO_TASK
 from opsleuth.service.signatures import HEADER, TOLERANCE, sign
@@ -267,6 +269,42 @@ async def test_who_asks_too_often_waits(api: Api) -> None:
     assert [answer.status_code for answer in answers] == [200] * 100 + [429]
     assert int(answers[-1].headers["retry-after"]) >= 1
     assert (await api("GET", "/api/tasks", api.token("run"))).status_code == 200
+
+
+async def test_strangers_are_refused_before_the_database_is_asked_and_known_ones_are_not(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, asked = api.token("view"), list[str]()
+    assert (await api("GET", "/api/tasks", token)).status_code == 200
+    check = Tokens.check
+
+    def noted(self: Tokens, text: str) -> Token | None:
+        asked.append(text)
+        return check(self, text)
+
+    monkeypatch.setattr(Tokens, "check", noted)
+    answers = [(await api("GET", "/api/tasks", "opsleuth_x_y")).status_code for _ in range(30)]
+    assert set(answers) == {401, 429}
+    assert len(asked) == answers.count(401)
+    assert (await api("GET", "/api/tasks", token)).status_code == 200
+    wrong = await api("POST", "/api/webhooks/peer", content=b"{}")
+    assert wrong.status_code == 429
+
+
+async def test_a_sender_that_signs_too_often_waits(clock: FakeClock, tmp_path: Path) -> None:
+    async with serving(folder_store(tmp_path), clock, requests_per_minute=6) as api:
+        body = json.dumps(MESSAGE).encode()
+        headers = signed("peer", body, clock.now().timestamp())
+        answers = [await api("POST", "/api/webhooks/peer", content=body, headers=headers) for _ in range(3)]
+    assert [answer.status_code for answer in answers][-1] == 429
+
+
+async def test_a_method_that_nobody_knows_makes_no_series(api: Api) -> None:
+    for method in ("GIVE", "TAKE"):
+        await api(method, "/api/tasks")
+    figures = (await api("GET", "/metrics", api.token("view"))).text
+    assert 'method="other"' in figures
+    assert "GIVE" not in figures
 
 
 async def test_a_body_that_is_too_large_is_not_read_to_its_end(api: Api) -> None:

@@ -9,6 +9,8 @@ from service_rig import ALERT, Api
 
 from opsleuth.checkpoints.evidence import EvidenceMeta
 from opsleuth.graph.queued import request_of
+from opsleuth.service.office import MOST_STREAMS
+from opsleuth.service.routes.events import QUIET_SECONDS
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.outcome import Status, StopReason
 from opsleuth.state.results import ResultStatus
@@ -187,6 +189,37 @@ async def test_a_stream_ends_with_its_run(api: Api) -> None:
     answer = await asyncio.wait_for(stream, 30)
     assert [part["event"] for part in parts(answer.text)] == ["run.started", "run.completed", "end"]
     assert set(api.office.streams.values()) == {0}
+
+
+async def test_a_stream_breaks_off_once_its_token_is_revoked(api: Api, clock: FakeClock) -> None:
+    task = await api.start()
+    stream = asyncio.create_task(api("GET", f"/api/tasks/{task}/events", api.token("view")))
+    await opened(api, 1)
+    (token,) = [token for token in api.store.tokens.list() if token.name == "shop-view"]
+    api.store.tokens.revoke(token.id)
+    clock.advance(QUIET_SECONDS)
+    answer = await asyncio.wait_for(stream, 30)
+    assert "event: end" not in answer.text
+    assert set(api.office.streams.values()) == {0}
+    assert (await api("GET", f"/api/tasks/{task}/events", api.token("view"))).status_code == 401
+
+
+async def test_no_more_streams_are_open_than_may_be_however_they_are_asked_for(api: Api) -> None:
+    task = await api.start()
+    path, token = f"/api/tasks/{task}/events", api.token("view")
+    asked = [asyncio.create_task(api("GET", path, token)) for _ in range(MOST_STREAMS + 5)]
+    refused = 0
+    for answer in asyncio.as_completed(asked):
+        refused += (await answer).status_code == 429
+        if refused == 5:
+            api.store.runs.update(task, status=Status.COMPLETED)
+    assert refused == 5
+
+
+async def opened(api: Api, streams: int) -> None:
+    async with asyncio.timeout(30):
+        while sum(api.office.streams.values()) != streams:  # noqa: ASYNC110 - the application tells nobody
+            await asyncio.sleep(0.01)
 
 
 async def test_a_report_comes_in_every_form(api: Api) -> None:
