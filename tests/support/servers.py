@@ -160,6 +160,22 @@ def prometheus(folder: Path, openmetrics: str, *, web_config: str | None = None)
 
 
 @contextmanager
+def nginx(folder: Path, *inside: str) -> Iterator[str]:
+    """An nginx over TLS, with `server.pem` and its key from the folder and these directives; its address."""
+    [program] = need("nginx")
+    port = free_port()
+    temporary = [f"{kind}_temp_path {folder / kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")]  # fmt: skip
+    server = [f"listen 127.0.0.1:{port} ssl;", "ssl_certificate server.pem;", "ssl_certificate_key server.key;", *inside]  # fmt: skip
+    (folder / "nginx.conf").write_text(
+        "daemon off; master_process off; pid nginx.pid; error_log stderr warn; events {}\n"
+        f"http {{ access_log off; {' '.join(temporary)} server {{ {' '.join(server)} }} }}\n"
+    )
+    argv = [program, "-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf")]
+    with running(argv, folder, listens(port)):
+        yield f"https://localhost:{port}"
+
+
+@contextmanager
 def victoria_metrics(folder: Path, openmetrics: str) -> Iterator[str]:
     """A VictoriaMetrics that holds these samples, however old; its address."""
     [server] = need("victoria-metrics")
