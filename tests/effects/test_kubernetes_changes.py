@@ -10,7 +10,7 @@ import pytest
 from acting import RUN, Acting, calls
 from contract_server import contract_server
 from kube_cluster import kubeconfig
-from kube_shop import Shop
+from kube_shop import Shop, replica_set
 from loop_rig import concludes
 
 from opsleuth.state.errors import ConfigError
@@ -65,6 +65,25 @@ def test_a_change_is_rehearsed_asked_made_once_and_seen(
     assert outcome.report["effects"][0]["verified"] is True
 
 
+def test_of_two_configurations_of_one_version_the_older_is_named_by_its_template(tmp_path: Path) -> None:
+    """The image is the same; what the person decides on shows what differs, but no secret."""
+    shop = Shop()
+    old = replica_set(1, "shop/orders:2.14.0", CACHE_MB="256", DB_PASSWORD="geheim-4711")  # noqa: S106
+    shop.sets = [old, replica_set(2, "shop/orders:2.14.0")]
+    with cluster(tmp_path, shop) as rig:
+        rig.start(calls(("service_rollback", {"service": "orders-api", "version": "2.14.0+hash1"})), DONE)
+        (asked,) = rig.pending()
+        shown = json.dumps(asked.document)
+        assert "dry run accepted: new pods, with" in shown
+        assert "+CACHE_MB=256" in shown
+        assert "geheim" not in shown
+        rig.approve(asked)
+        outcome = rig.resume()
+    assert outcome.report is not None
+    assert outcome.report["effects"][0]["verified"] is True
+    assert shop.deployment["spec"]["template"]["spec"] == old["spec"]["template"]["spec"]
+
+
 @pytest.mark.parametrize(
     ("behave", "patches", "status"), [("lost", 1, "done"), ("never", 2, "done"), ("full", 0, None)]
 )
@@ -102,6 +121,7 @@ def test_somebody_elses_change_in_between_is_not_undone(tmp_path: Path) -> None:
     [
         ("service_rollback", {"version": "9.9"}, "never ran"),
         ("service_rollback", {"version": "2.14.0"}, "already"),
+        ("service_rollback", {"version": "2.14.0+hash2"}, "already"),
         ("service_scale", {"replicas": 3}, "so already"),
         ("service_restart", {"service": "nobody"}, "no service 'nobody'"),
     ],

@@ -87,6 +87,24 @@ def test_a_change_is_rehearsed_asked_made_once_and_seen(
     assert shop.runs("orders", now[0])
 
 
+def test_a_release_that_changed_the_configuration_alone_is_rolled_back(
+    plane: ControlPlane, shop: Namespace, tmp_path: Path
+) -> None:
+    """Same image, another variable: the older of the two is named by the hash of its template."""
+    shop.release("orders", "shop/orders:2.14.0", replicas=2, CACHE_MB="1")
+    before = shop.exact("orders", revision=2)
+    with acting(plane, shop, tmp_path) as rig:
+        rig.start(asked("service_rollback", version=f"2.14.0+{before}"), DONE)
+        (question,) = rig.pending()
+        assert "dry run accepted: new pods, with -CACHE_MB=1 +CACHE_MB=4096" in json.dumps(question.document)
+        rig.approve(question)
+        outcome = rig.resume()
+    assert outcome.report is not None
+    assert outcome.report["effects"][0]["verified"] is True
+    assert state(shop) == ("shop/orders:2.14.0", 2, "4096")
+    assert shop.revisions("orders") == [1, 3, 4]
+
+
 def test_what_the_cluster_would_refuse_is_refused_before_anybody_is_asked(
     plane: ControlPlane, shop: Namespace, tmp_path: Path
 ) -> None:

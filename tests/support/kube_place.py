@@ -8,6 +8,7 @@ import httpx
 from servers import until
 
 APPS, CORE, RBAC = "/apis/apps/v1", "/api/v1", "/apis/rbac.authorization.k8s.io/v1"
+REVISION = "deployment.kubernetes.io/revision"
 _KINDS = {"strategic": "application/strategic-merge-patch+json", "merge": "application/merge-patch+json"}
 
 
@@ -100,8 +101,16 @@ class Namespace:
 
     def revisions(self, name: str) -> list[int]:
         """The revisions of the replica sets that are left, in order."""
+        return sorted(self._hashes(name))
+
+    def exact(self, name: str, revision: int) -> str:
+        """The hash of this revision's template."""
+        return self._hashes(name)[revision]
+
+    def _hashes(self, name: str) -> dict[int, str]:
         found = self.got(self.within("replicasets", APPS), labelSelector=f"app={name}")["items"]
-        return sorted(int(s["metadata"]["annotations"]["deployment.kubernetes.io/revision"]) for s in found)
+        metas = [s["metadata"] for s in found]
+        return {int(m["annotations"][REVISION]): str(m["labels"]["pod-template-hash"]) for m in metas}
 
     def runs(self, name: str, image: str) -> bool:
         """Whether the rollout of this image is over, and well."""

@@ -15,19 +15,20 @@ MODIFIED = (
 REVISION = "deployment.kubernetes.io/revision"
 
 
-def _template(image: str) -> dict[str, Any]:
-    return {
-        "metadata": {"labels": {"app": "orders"}},
-        "spec": {"containers": [{"name": "app", "image": image}]},
-    }
+def _template(image: str, **environment: str) -> dict[str, Any]:
+    container: dict[str, Any] = {"name": "app", "image": image}
+    if environment:
+        container["env"] = [{"name": name, "value": value} for name, value in environment.items()]
+    return {"metadata": {"labels": {"app": "orders"}}, "spec": {"containers": [container]}}
 
 
-def _replica_set(revision: int, image: str) -> dict[str, Any]:
-    template = _template(image)
+def replica_set(revision: int, image: str, **environment: str) -> dict[str, Any]:
+    template = _template(image, **environment)
     template["metadata"]["labels"]["pod-template-hash"] = f"hash{revision}"
     owner = {"kind": "Deployment", "name": "orders", "uid": "u-orders"}
     meta = {
-        "name": f"orders-{revision}",
+        "name": f"orders-hash{revision}",
+        "labels": {"app": "orders", "pod-template-hash": f"hash{revision}"},
         "annotations": {REVISION: str(revision)},
         "ownerReferences": [owner],
     }
@@ -52,7 +53,7 @@ class Shop:
             },
             "spec": {"replicas": 3, "template": _template("shop/orders:2.14.0")},
         }
-        self.sets = [_replica_set(1, "shop/orders:2.13.4"), _replica_set(2, "shop/orders:2.14.0")]
+        self.sets = [replica_set(1, "shop/orders:2.13.4"), replica_set(2, "shop/orders:2.14.0")]
         self._settle()
 
     def __call__(self, asked: Asked) -> Reply:

@@ -15,10 +15,13 @@ from urllib.parse import quote
 from opsleuth.tools.effects.platform import Kind, Operation, ServiceView
 from opsleuth.tools.sources.http import Refused
 from opsleuth.tools.sources.kube_api import KubeApi, listed
+from opsleuth.tools.sources.kube_rows import changed_lines
 from opsleuth.tools.spec import InvalidArguments, NotPermitted, OutcomeUnknown, Transient, Unavailable
 
 _REVISION = "deployment.kubernetes.io/revision"
 _HASH = "pod-template-hash"
+# Lines of a template's difference that stand in a question.
+_SHOWN = 6
 _PATCH = "application/json-patch+json"
 _SAYS_NO = frozenset({HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.FORBIDDEN})
 _WRONG = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNSUPPORTED_MEDIA_TYPE})
@@ -92,13 +95,11 @@ class KubernetesPlatform:
         return [*steps, *_added(deployment, "/metadata", _note(operation.kind), key)]
 
     async def _template(self, deployment: Document, version: str) -> Document:
-        fitting = [d for d in await self._history(deployment) if _version(d) == version]
-        if not fitting:
+        history = await self._history(deployment)
+        named = {_exact(replica_set): replica_set for replica_set in history} | _named(history)
+        if version not in named:
             raise InvalidArguments(f"{self.name}: no replica set with version {version!r} is left")
-        template: dict[str, Any] = dict(fitting[-1]["spec"]["template"])
-        meta = dict(template.get("metadata") or {})
-        meta["labels"] = {k: v for k, v in (meta.get("labels") or {}).items() if k != _HASH}
-        return template | {"metadata": meta}
+        return _template(named[version])
 
     async def _known(self, operation: Operation) -> Document:
         deployment = await self._deployment(operation.target)
@@ -170,12 +171,34 @@ def _version(document: Document) -> str:
     return tag or digest[:19] or "latest"
 
 
+def _template(replica_set: Document) -> Document:
+    """The template as a deployment has it: without the hash that the controller adds."""
+    template: Document = replica_set["spec"]["template"]
+    meta = dict(template.get("metadata") or {})
+    meta["labels"] = {k: v for k, v in (meta.get("labels") or {}).items() if k != _HASH}
+    return {**template, "metadata": meta}
+
+
+def _exact(replica_set: Document) -> str:
+    """Version and hash of the template: one image may run with several configurations."""
+    return f"{_version(replica_set)}+{(_meta(replica_set).get('labels') or {}).get(_HASH, 'unknown')}"
+
+
+def _named(history: Sequence[Document]) -> Mapping[str, Document]:
+    """Replica sets by the names of their versions, in order. Of several of one version the newest has its plain name."""
+    newest = {_version(replica_set): replica_set for replica_set in history}
+    return {(_version(s) if newest[_version(s)] is s else _exact(s)): s for s in history}
+
+
 def _view(service: str, deployment: Document, history: Sequence[Document]) -> ServiceView:
     meta, wanted = _meta(deployment), int(deployment["spec"].get("replicas", 1))
+    named = _named(history)
+    now = [name for name, s in named.items() if _template(s) == deployment["spec"]["template"]]
     return ServiceView(
         name=service,
-        version=_version(deployment),
-        versions=tuple(dict.fromkeys(_version(document) for document in history)),
+        version=now[-1] if now else _version(deployment),
+        versions=tuple(named),
+        also=tuple(_exact(named[name]) for name in now),
         replicas=wanted,
         restarts=int(meta.get("generation", 0)),
         health=_health(deployment, wanted),
@@ -204,4 +227,7 @@ def _difference(before: Document, after: Document) -> str:
         told.append(f"version {_version(before)} to {_version(after)}")
     if before["spec"].get("template") != after["spec"].get("template"):
         told.append("new pods")
+    if lines := changed_lines(before, after):
+        more = f" and {len(lines) - _SHOWN} more lines" if len(lines) > _SHOWN else ""
+        told.append(f"with {' '.join(lines[:_SHOWN])}{more}")
     return ", ".join(told)

@@ -21,8 +21,8 @@ class Operation(NamedTuple):
 class ServiceView:
     """A service as the platform reports it.
 
-    `versions` holds all that ran, oldest first; `restarts` counts them; `revision` changes with every change of
-    the service; `health` is the platform's word, `healthy` when all is well.
+    `versions` holds all that ran, oldest first; `also` are other names of the one that runs; `restarts` counts them;
+    `revision` changes with every change of the service; `health` is the platform's word, `healthy` when all is well.
     """
 
     name: str
@@ -33,6 +33,11 @@ class ServiceView:
     health: str
     revision: str
     flags: Mapping[str, bool] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
+
+    def runs(self, version: str) -> bool:
+        """Whether this is the version that runs, by any of its names."""
+        return version == self.version or version in self.also
 
     def line(self) -> str:
         """One line for screens."""

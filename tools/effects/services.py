@@ -147,13 +147,15 @@ def _restarted(view: ServiceView, _: Any, before: Before) -> str:  # noqa: ANN40
 
 
 def _rolled_back(view: ServiceView, arguments: Rollback, _: Before) -> str:
-    return _ill(view) if view.version == arguments.version else f"it does not run {arguments.version}"
+    return _ill(view) if view.runs(arguments.version) else f"it does not run {arguments.version}"
 
 
 def _not_rollable(view: ServiceView, arguments: Rollback) -> str:
+    if view.runs(arguments.version):
+        return f"it runs {arguments.version} already"
     if arguments.version not in view.versions:
         return f"{view.name} never ran {arguments.version!r}; it ran {', '.join(view.versions)}"
-    return f"it runs {arguments.version} already" if view.version == arguments.version else ""
+    return ""
 
 
 def _scaled(view: ServiceView, arguments: Scale, _: Before) -> str:

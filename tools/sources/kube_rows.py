@@ -238,8 +238,18 @@ def _tag(image: str) -> str:
 
 def _diff(before: Document, after: Document) -> str | None:
     """What changed of the pods' template."""
+    return cut_text("\n".join(_compared(before, after, context=2)), WIDEST_DIFF) or None
+
+
+def changed_lines(before: Document, after: Document) -> Sequence[str]:
+    """The lines of the pods' template that come and go, such as `+CACHE_MB=256`."""
+    lines = [line for line in _compared(before, after, context=0) if not line.startswith("@@")]
+    return [line[0] + line[1:].strip(" -") for line in lines]
+
+
+def _compared(before: Document, after: Document, context: int) -> Sequence[str]:
     old, new = (yaml.safe_dump(_plainly(_template(d)), width=1_000).splitlines() for d in (before, after))
-    return cut_text("\n".join(list(unified_diff(old, new, lineterm="", n=2))[2:]), WIDEST_DIFF) or None
+    return list(unified_diff(old, new, lineterm="", n=context))[2:]
 
 
 def _plainly(template: Document) -> Document:
