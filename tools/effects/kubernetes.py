@@ -96,7 +96,7 @@ class KubernetesPlatform:
 
     async def _template(self, deployment: Document, version: str) -> Document:
         history = await self._history(deployment)
-        named = {_exact(replica_set): replica_set for replica_set in history} | _named(history)
+        named = {**{_exact(replica_set): replica_set for replica_set in history}, **_named(history)}
         if version not in named:
             raise InvalidArguments(f"{self.name}: no replica set with version {version!r} is left")
         return _template(named[version])
