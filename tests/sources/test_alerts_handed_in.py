@@ -87,7 +87,7 @@ def test_an_answer_of_prometheus_by_file_and_stdin(
     ]  # fmt: skip
     text = json.dumps({"status": "success", "data": {"resultType": "vector", "result": series}})
     (tmp_path / "alert.json").write_text(text)
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     document = at("-" if form == "stdin" else str(tmp_path / "alert.json"))
     found = grouped(document, {"web": ("cart",)}, NOW)
     assert sorted(sorted(incident.services) for incident in found) == [["cart", "web"], ["mail"]]
