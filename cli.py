@@ -46,7 +46,7 @@ ROOMS = {
 @click.group(cls=Top, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="opsleuth %(version)s")
 def cli() -> None:
-    r"""Investigate incidents: every step is kept, and every claim points at stored evidence.
+    """Investigate incidents: every step is kept, and every claim points at stored evidence.
 
     \b
     opsleuth demo                            try it on the built-in incident
@@ -54,7 +54,7 @@ def cli() -> None:
     opsleuth run "orders are slow since 14:00Z"
     opsleuth run --case DIR                  a recorded incident
     opsleuth resume -                        go on with the newest run
-    """
+    """  # noqa: D301 - the sign by which click keeps lines as they are
 
 
 for title, room in ROOMS.items():

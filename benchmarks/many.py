@@ -15,10 +15,9 @@ import re
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 import httpx
 import psycopg
 import uvicorn
+from usage import Cores, Usage, family_seconds, postmaster, seconds
 
 from opsleuth.checkpoints.places import Server
 from opsleuth.checkpoints.redact import Redactor
@@ -56,6 +56,14 @@ TABLE = {"requests_per_minute": 1e9}
 _DATABASE = (
     "SELECT xact_commit, pg_database_size(datname) FROM pg_stat_database WHERE datname = current_database()"
 )
+_OVER = "SELECT count(*) FROM opsleuth.runs WHERE id = ANY(%s) AND status = ANY(%s)"
+_TOLD = """
+SELECT stop_reason, attempt, extract(epoch FROM updated::timestamptz - began::timestamptz),
+       extract(epoch FROM updated::timestamptz - created::timestamptz)
+FROM opsleuth.runs JOIN (
+    SELECT run, min(ts) AS began FROM opsleuth.events WHERE type = 'run.started' GROUP BY run
+) AS started ON run = id WHERE id = ANY(%s)
+"""
 _CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
 
 
@@ -144,54 +152,6 @@ def processes(*made: Any) -> Any:
             process.join(30)
 
 
-class Watch(threading.Thread):
-    """The busiest core, and connections, while something goes on."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(daemon=True)
-        self._url, self._over = url, threading.Event()
-        self.busiest: list[float] = []
-        self.connections = 0
-
-    def run(self) -> None:
-        before = cores()
-        with psycopg.connect(self._url, autocommit=True) as connection:
-            while not self._over.wait(1.0):
-                now = cores()
-                self.busiest.append(max(busy(a, b) for a, b in zip(before, now, strict=True)))
-                before = now
-                row = connection.execute(_CONNECTIONS).fetchone()
-                self.connections = max(self.connections, row[0] - 1 if row else 0)
-
-    def stop(self) -> None:
-        self._over.set()
-        self.join()
-
-
-def cores() -> list[tuple[int, int]]:
-    """Idle and total ticks of each core."""
-    lines = [
-        line.split()
-        for line in Path("/proc/stat").read_text("ascii").splitlines()
-        if re.match(r"cpu\d", line)
-    ]
-    return [(int(line[4]) + int(line[5]), sum(map(int, line[1:9]))) for line in lines]
-
-
-def busy(before: tuple[int, int], after: tuple[int, int]) -> float:
-    total = after[1] - before[1]
-    return 1 - (after[0] - before[0]) / total if total else 0.0
-
-
-def cpu(processes: Sequence[int]) -> float:
-    """Processor seconds that these processes have used."""
-    ticks = 0
-    for pid in processes:
-        fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def figures(url: str) -> tuple[int, int]:
     """Transactions, those that only read included, and bytes of the database so far."""
     with psycopg.connect(url, autocommit=True) as connection:
@@ -206,63 +166,81 @@ async def post(client: httpx.AsyncClient, question: str) -> tuple[str, float]:
     return str(reply.json()["task_id"]), time.perf_counter() - began
 
 
-async def all_over(store: Store, runs: list[str]) -> None:
-    left = set(runs)
-    while left:
-        left -= {run for run in left if store.runs.find(run).status in FINISHED}
-        await asyncio.sleep(0.05)
+async def over(url: str, runs: Sequence[str]) -> None:
+    """Wait until these runs have ended; one short question for all, so that asking costs next to nothing."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        while True:
+            found = await (await connection.execute(_OVER, (list(runs), sorted(FINISHED)))).fetchone()
+            if found and found[0] == len(runs):
+                return
+            await asyncio.sleep(0.02)
 
 
-async def measure(given: argparse.Namespace, client: httpx.AsyncClient, store: Store) -> dict[str, Any]:
+async def measure(given: argparse.Namespace, client: httpx.AsyncClient) -> dict[str, Any]:
     alone = []
     for number in range(given.alone):
         began = time.perf_counter()
         run, _ = await post(client, f"alone {number} of this measurement")
-        await all_over(store, [run])
+        await over(given.url, [run])
         alone.append(time.perf_counter() - began)
-    single = statistics.median(alone)
-    before, used, watch = figures(given.url), cpu(given.pids), Watch(given.url)
-    watch.start()
-    began, runs, took = time.perf_counter(), [], []
-    for number in range(given.runs):
-        run, seconds = await post(client, f"run {number} of this measurement")
-        runs.append(run)
-        took.append(seconds)
-        await asyncio.sleep(given.pause)
-    await all_over(store, runs)
-    seconds = time.perf_counter() - began
-    watch.stop()
-    used = cpu(given.pids) - used
-    return {"worker CPU seconds a run": round(used / given.runs, 3)} | result(
-        given, single, seconds, took, before, watch, store, runs
-    )
-
-
-def result(
-    given: argparse.Namespace, single: float, seconds: float, took: list[float], before: tuple[int, int],
-    watch: Watch, store: Store, runs: list[str],
-) -> dict[str, Any]:  # fmt: skip
-    time.sleep(1.5)  # the server tells its figures once a second
-    after, slots = figures(given.url), given.workers * given.slots
-    possible = slots / single
+    before, usage, most = figures(given.url), Usage(given.roles), [0]
+    with psycopg.connect(given.url, autocommit=True) as connection:
+        cores = Cores(lambda: most.append(_one(connection, _CONNECTIONS) - 1))
+        cores.start()
+        began, runs, took = time.perf_counter(), [], []
+        for number in range(given.runs):
+            run, answered = await post(client, f"run {number} of this measurement")
+            runs.append(run)
+            took.append(answered)
+            await asyncio.sleep(given.pause)
+        await over(given.url, runs)
+        took_all, used, busy = time.perf_counter() - began, usage.since(), cores.stop()
+    await asyncio.sleep(1.5)  # the server tells its figures once a second
+    after, slots, single = figures(given.url), given.workers * given.slots, statistics.median(alone)
     return {
         "runs": given.runs,
         "slots": slots,
         "seconds of a single run, median": round(single, 3),
-        "seconds of all": round(seconds, 2),
-        "throughput, runs a second": round(given.runs / seconds, 3),
-        "of what the slots could do": round(given.runs / seconds / possible, 3),
-        "busiest core, median and most": [round(statistics.median(watch.busiest), 3), round(max(watch.busiest), 3)],
-        "POST milliseconds, median and 95 %": [round(1000 * q, 1) for q in (statistics.median(took), sorted(took)[int(0.95 * len(took))])],
-        "transactions a run": round((after[0] - before[0]) / given.runs, 1),
+        "seconds of all": round(took_all, 2),
+        "throughput, runs a second": round(given.runs / took_all, 3),
+        "of what the slots could do": round(given.runs / took_all / (slots / single), 3),
+        "milliseconds of POST: median, 95 %": _spread(took, 1000),
+        **busy,
+        "processor milliseconds a run": {role: round(1000 * s / given.runs) for role, s in used.items()},
+        "transactions a run, those that only read included": round((after[0] - before[0]) / given.runs, 1),
         "kilobytes a run": round((after[1] - before[1]) / given.runs / 1000, 1),
-        "most connections": watch.connections,
-        "concluded": sum(store.runs.find(run).stop_reason == "concluded" for run in runs),
+        "most connections": max(most),
+        **told(given.url, runs),
         "load of the machine": os.getloadavg()[0],
-    }  # fmt: skip
+    }
 
 
-async def run(given: argparse.Namespace, token: str, port: int, store: Store) -> dict[str, Any]:
+def told(url: str, runs: Sequence[str]) -> dict[str, Any]:
+    """What the database tells of the runs: how they ended, and how long each took from POST on and from its start on."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        rows = connection.execute(_TOLD, (list(runs),)).fetchall()
+    return {
+        "concluded": sum(reason == "concluded" for reason, *_ in rows),
+        "attempts": sum(attempts for _, attempts, *_ in rows),
+        "seconds of a run, from its start: median, 95 %": _spread([float(row[2]) for row in rows], 1),
+        "seconds of a run, from POST: median, 95 %": _spread([float(row[3]) for row in rows], 1),
+    }
+
+
+def _spread(values: Sequence[float], scale: float) -> list[float]:
+    ordered = sorted(values)
+    return [
+        round(scale * q, 1 if scale > 1 else 2)
+        for q in (statistics.median(ordered), ordered[int(0.95 * len(ordered))])
+    ]
+
+
+def _one(connection: psycopg.Connection[Any], sql: str) -> int:
+    row = connection.execute(sql).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def run(given: argparse.Namespace, token: str, port: int) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:
         while True:
@@ -271,7 +249,18 @@ async def run(given: argparse.Namespace, token: str, port: int, store: Store) ->
                 break
             except httpx.ConnectError:
                 await asyncio.sleep(0.1)
-        return await measure(given, client, store)
+        return await measure(given, client)
+
+
+def roles(url: str, workers: Sequence[int], api: int) -> dict[str, Callable[[], float]]:
+    """Who uses processors here, and how to tell how much."""
+    found: dict[str, Callable[[], float]] = {
+        "workers": lambda: seconds(workers),
+        "API": lambda: seconds([api]),
+        "this process: load and the model's server": time.process_time,
+    }
+    server = postmaster(url)
+    return found | ({"PostgreSQL": lambda: family_seconds(server)} if server else {})
 
 
 def main() -> None:
@@ -286,8 +275,8 @@ def main() -> None:
         ("alone", 5),
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
-    for name, seconds in (("think", 0.2), ("look", 0.0), ("pause", 0.02)):
-        parser.add_argument(f"--{name}", type=float, default=seconds)
+    for name, pause in (("think", 0.2), ("look", 0.0), ("pause", 0.02)):
+        parser.add_argument(f"--{name}", type=float, default=pause)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="many-") as folder, Thinking(given.turns, given.think) as model:
         server = Server(given.url, Path(folder))
@@ -301,9 +290,9 @@ def main() -> None:
         ]
         api = FORKING.Process(target=answer, args=(given.url, folder, to_json(settings), given.port))
         with Store.open(server, SystemClock(), Redactor()) as store, processes(api, *workers):
-            given.pids = [worker.pid for worker in workers]
+            given.roles = roles(given.url, [worker.pid for worker in workers], api.pid)
             token = store.tokens.create("benchmark", "bench", ["run"])[1]
-            json.dump(asyncio.run(run(given, token, given.port, store)), sys.stdout, indent=1)
+            json.dump(asyncio.run(run(given, token, given.port)), sys.stdout, indent=1)
             sys.stdout.write("\n")
 
 

@@ -5,7 +5,7 @@ What they do not agree on is a method here, and in the room of one database: `sq
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -38,6 +38,8 @@ class Database(ABC):
     read_only: bool
     runs: str = "runs"
     """The table, or a view, that runs are read from."""
+    sound: Callable[[], bool] = staticmethod(lambda: True)
+    """Whether the program that holds runs here still gets on with them; where not, a lease is not renewed."""
 
     @property
     def saved(self) -> "Database":
@@ -51,6 +53,12 @@ class Database(ABC):
     @abstractmethod
     def change(self, sql: str, parameters: Parameters = ()) -> int:
         """Execute one writing statement; returns how many rows it changed."""
+
+    def change_all(self, changes: Sequence[tuple[str, Parameters]]) -> None:
+        """Execute several writing statements as one transaction."""
+        with self.write():
+            for sql, parameters in changes:
+                self.change(sql, parameters)
 
     @abstractmethod
     def write(self, run: str | None = None) -> AbstractContextManager[None]:

@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict
 
 from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.db import EVERY, Row
+from opsleuth.checkpoints.db import EVERY, Parameters, Row
 from opsleuth.checkpoints.errors import Unreadable
 from opsleuth.state.canonical import canonical
 
@@ -38,10 +38,23 @@ class Event(TypedDict):
     hash: str
 
 
-@cache
+@lru_cache(maxsize=100)
 def trace_of(run: str) -> str:
     """The trace id of a run: `t-` and the 32 hex digits under which a collector of traces knows it."""
     return "t-" + hashlib.sha256(f"opsleuth {run}".encode()).hexdigest()[:32]
+
+
+class Record(NamedTuple):
+    """What an event will say. `at` is when it happened, by `now`, where that was not the moment of storing."""
+
+    type: str
+    data: Mapping[str, Any]
+    attempt: int = 0
+    turn: int = 0
+    node: str = ""
+    step: int = 0
+    checkpoint: str = ""
+    at: str | None = None
 
 
 class Verification(NamedTuple):
@@ -74,47 +87,55 @@ class Events:
     def __init__(self, backing: Backing) -> None:
         self._backing, self._db = backing, backing.db
 
-    def append(  # noqa: PLR0913 - the fields of a record
+    def append(
         self,
         run: str,
         type: str,  # noqa: A002 - the record's own word
         data: Mapping[str, Any],
-        *,
-        attempt: int = 0,
-        turn: int = 0,
-        node: str = "",
-        step: int = 0,
-        checkpoint: str = "",
-        at: str | None = None,
+        **place: Any,  # noqa: ANN401 - the other fields of a record
     ) -> Event:
-        """Store one event, redacted and with control characters made visible; returns it as stored.
+        """Store one event; returns it as stored. `place` are the other fields of a `Record`."""
+        return self.append_all(run, [Record(type, data, **place)])[0]
 
-        `at` is when it happened, by `now`, where that was not this moment. A step that starts is where the run
-        stands from then on, also for those who ask while it runs or after it was killed.
+    def append_all(self, run: str, records: Sequence[Record]) -> list[Event]:
+        """Store events in order, redacted and with control characters made visible; returns them as stored.
+
+        A step that starts is where the run stands from then on, also for those who ask while it runs or after it
+        was killed.
         """
-        text = canonical(self._backing.redactor.for_display(data))
+        texts = [canonical(self._backing.redactor.for_display(record.data)) for record in records]
         with self._db.write(run):
             head = self._db.row("SELECT seq, hash FROM event_heads WHERE run = ?", (run,))
-            event = Event(
-                v=VERSION,
-                seq=head["seq"] + 1 if head else 1,
-                ts=at or self._backing.now(),
-                run=run,
-                trace=trace_of(run),
-                attempt=attempt,
-                turn=turn,
-                ckpt=checkpoint,
-                step=step,
-                node=node,
-                type=type,
-                data=json.loads(text),
-                hash="",
-            )
-            event["hash"] = _chain(head["hash"] if head else _FIRST, event)
-            self._db.change(_INSERT, {**event, "data": text})
-            self._db.change(_HEAD, {"run": run, "seq": event["seq"], "hash": event["hash"]})
-            if type == "step.started":
-                self._db.change(_STANDS, {"run": run, "turn": turn, "node": node})
+            seq, before = (head["seq"], head["hash"]) if head else (0, _FIRST)
+            events, changes = list[Event](), list[tuple[str, Parameters]]()
+            for record, text in zip(records, texts, strict=True):
+                seq += 1
+                event = self._event(run, seq, record, text, before)
+                before = event["hash"]
+                events.append(event)
+                changes.append((_INSERT, {**event, "data": text}))
+                if record.type == "step.started":
+                    changes.append((_STANDS, {"run": run, "turn": record.turn, "node": record.node}))
+            self._db.change_all([*changes, (_HEAD, {"run": run, "seq": seq, "hash": before})])
+        return events
+
+    def _event(self, run: str, seq: int, record: Record, text: str, before: str) -> Event:
+        event = Event(
+            v=VERSION,
+            seq=seq,
+            ts=record.at or self._backing.now(),
+            run=run,
+            trace=trace_of(run),
+            attempt=record.attempt,
+            turn=record.turn,
+            ckpt=record.checkpoint,
+            step=record.step,
+            node=record.node,
+            type=record.type,
+            data=json.loads(text),
+            hash="",
+        )
+        event["hash"] = _chain(before, event)
         return event
 
     def now(self) -> str:

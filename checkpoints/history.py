@@ -11,6 +11,7 @@ from typing import Any
 
 from opsleuth.checkpoints.backing import Backing
 from opsleuth.checkpoints.errors import NotFound
+from opsleuth.state.investigation import Investigation
 
 END = "end"
 """What comes next at a checkpoint where the run is over."""
@@ -46,9 +47,11 @@ class Point:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """The state as JSON values by field."""
+        """The state as JSON values by field, in the order of the fields: a server keeps none of its own."""
         channels: Mapping[str, Any] = self.document["channel_values"]
-        return {name: value for name, value in channels.items() if ":" not in name and name[:1] != "_"}
+        own = {name: value for name, value in channels.items() if ":" not in name and name[:1] != "_"}
+        ordered = [name for name in Investigation.model_fields if name in own]
+        return {name: own[name] for name in dict.fromkeys((*ordered, *own))}
 
     @property
     def turn(self) -> int:

@@ -18,6 +18,7 @@ UPDATE intake
 SET strikes = CASE WHEN progress < :progress THEN 1 ELSE strikes + 1 END, progress = :progress
 WHERE run = :run
 """
+_PARDON = "UPDATE intake SET strikes = 0 WHERE run = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,10 @@ class Intake:
         self._db.change(_ATTEMPT, {"run": run, "progress": progress})
         found = self.get(run)
         return found.strikes if found else 1
+
+    def pardon(self, run: str) -> None:
+        """A person says that it shall go on: what was before counts no more."""
+        self._db.change(_PARDON, (run,))
 
 
 def _taken(row: Row) -> Taken:

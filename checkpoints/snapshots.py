@@ -3,11 +3,12 @@
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opsleuth.checkpoints.backing import Backing
 from opsleuth.checkpoints.bodies import bounded
+from opsleuth.checkpoints.db import Parameters
 from opsleuth.checkpoints.errors import NotFound
 from opsleuth.state.canonical import digest
 
@@ -22,16 +23,25 @@ class Snapshots:
 
     def __init__(self, backing: Backing) -> None:
         self._backing, self._db = backing, backing.db
-        self._known: dict[tuple[str, str], str] = {}
+        self._run, self._known = "", dict[str, str]()  # of the run that was last written: a store sees many
 
     def put(self, run: str, document: Mapping[str, Any]) -> str:
         """Store a document, redacted first and then bounded; the same one again costs nothing."""
-        key = (run, digest(document))
-        if key not in self._known:
-            raw = bounded(self._backing.redactor(document).value, CAP)[0].encode()
-            self._known[key] = hashlib.sha256(raw).hexdigest()[:16]
-            self._db.change(_INSERT, (run, self._known[key], zlib.compress(raw)))
-        return self._known[key]
+        return self.put_all(run, [document])[0]
+
+    def put_all(self, run: str, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Store several; the id of each."""
+        if run != self._run:
+            self._run, self._known = run, {}
+        keys, new = [digest(document) for document in documents], list[tuple[str, Parameters]]()
+        for key, document in zip(keys, documents, strict=True):
+            if key not in self._known:
+                raw = bounded(self._backing.redactor(document).value, CAP)[0].encode()
+                self._known[key] = hashlib.sha256(raw).hexdigest()[:16]
+                new.append((_INSERT, (run, self._known[key], zlib.compress(raw))))
+        if new:
+            self._db.change_all(new)
+        return [self._known[key] for key in keys]
 
     def get(self, run: str, snapshot: str) -> dict[str, Any]:
         """One stored document. Raises NotFound."""

@@ -145,14 +145,20 @@ class Store:
 
         Raises NotFound (read-only and no database), Unreadable, NotWritable, StoreFailed.
         """
-        for secret in place.secrets if isinstance(place, Server) else ():
-            redactor.learn(secret)
         database = open_database(place, read_only=read_only)
         try:
-            redactor.bind(_redaction_key(database))
+            return cls.over(database, clock, redactor)
         except StoreError:
             database.close()
             raise
+
+    @classmethod
+    def over(cls, database: Database, clock: Clock, redactor: Redactor) -> Self:
+        """A store over a database that is open; binds `redactor` to its key."""
+        place = database.place
+        for secret in place.secrets if isinstance(place, Server) else ():
+            redactor.learn(secret)
+        redactor.bind(_redaction_key(database))
         return cls(database, clock, redactor)
 
     @property

@@ -11,6 +11,7 @@ START → plan ─┬─ calls, none needs a person ──→ act → observe �
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any, TypedDict
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -66,11 +67,17 @@ class NodeFailure(Exception):
 
 def build(saver: BaseCheckpointSaver[str] | None) -> Graph:
     """The compiled graph; `saver` stores a checkpoint after each node."""
+    return _compiled().copy({"checkpointer": saver})
+
+
+@cache
+def _compiled() -> Graph:
+    """Made once for all runs of a process: the framework takes every node's code apart to make it."""
     graph: StateGraph[Any, Deps, Any, Any] = StateGraph(Channels, context_schema=Deps)
     for name, node in NODES.items():
         graph.add_node(name, wrap(name, node), destinations=EDGES[name])  # type: ignore[call-overload]
     graph.add_edge(START, "plan")
-    return graph.compile(checkpointer=saver)
+    return graph.compile()
 
 
 def revision() -> str:

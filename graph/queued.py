@@ -21,6 +21,8 @@ from opsleuth.state.investigation import Demand, Investigation
 from opsleuth.state.outcome import Status
 from opsleuth.tools.sources.base import Sources
 
+LIMITS = "limits"
+"""In the settings of a run that is to go on: new totals, for whoever takes it up."""
 _TIMES = ("since", "until")
 
 
@@ -70,6 +72,17 @@ def request_of(row: RunRow) -> StartRequest:
     demands = tuple(Demand.model_validate(demand) for demand in asked["demands"])
     settings = Settings.of(row.settings)
     return StartRequest(**asked | times | {"run": row.id, "demands": demands, "settings": settings})
+
+
+def with_limits(row: RunRow, limits: Mapping[str, Any]) -> RunRow:
+    """The row of a run that goes on later, with these new totals."""
+    return _with(row, {LIMITS: dict(limits)})
+
+
+def taken_limits(row: RunRow) -> tuple[RunRow, Mapping[str, Any]]:
+    """The row without the totals that it was to go on with, and those."""
+    settings = {name: value for name, value in row.settings.items() if name != LIMITS}
+    return replace(row, settings=settings), row.settings.get(LIMITS, {})
 
 
 def begun(row: RunRow, state: Mapping[str, Any], services: tuple[str, ...]) -> RunRow:

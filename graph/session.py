@@ -121,6 +121,8 @@ class Runner:
                 first, services = await self._first(queued.request_of(row))
                 state = queued.cleaned(self.store, first)
                 row = queued.begun(row, state, services)  # noqa: PLW2901 - the same run
+            row, asked = queued.taken_limits(row)  # noqa: PLW2901 - the same run
+            limits = {**asked, **limits}
             changed = {key: value for key, value in (("planner", planner), ("model", model)) if value}
             changed |= _limited(row, limits)
             row = replace(row, settings=dict(row.settings) | changed)  # noqa: PLW2901 - the same run

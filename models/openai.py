@@ -6,7 +6,6 @@ the library mends cut JSON silently then. Importing this file costs half a secon
 
 import asyncio
 import random
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,12 +13,12 @@ import openai
 from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk
 from langchain_openai import ChatOpenAI
 
+from opsleuth.models.certificates import certificates
 from opsleuth.models.failures import RAISED, Failure, Kind, explain
 from opsleuth.models.http import Tap
 from opsleuth.models.planner import Malformed, ModelRefused, ModelUnavailable
 from opsleuth.models.reply import Asked, Reply, Tokens, ToolCall
 from opsleuth.models.settings import ModelSettings
-from opsleuth.state.errors import ConfigError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Seconds between tries; a server that asks for a longer pause than the second is given up for now."""
@@ -161,13 +160,10 @@ def _http_client(settings: ModelSettings, tap: Tap, transport: Transport | None)
     more: dict[str, Any] = {}
     if settings.proxy:
         more["proxy"] = settings.proxy
-    if settings.ca_file:
-        try:
-            more["verify"] = ssl.create_default_context(cafile=settings.ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"the certificates in {settings.ca_file} cannot be read: {error}") from None
     if transport is not None:
         more["transport"] = transport
+    else:
+        more["verify"] = certificates(settings.ca_file)
     return openai.DefaultAsyncHttpxClient(
         event_hooks={"request": [tap.on_request], "response": [tap.on_response]}, **more
     )

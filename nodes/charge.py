@@ -53,17 +53,7 @@ def _told(exchange: Exchange, role: str, spent: Spent, ms: int, deps: Deps) -> N
 
 def _kept(exchange: Exchange, deps: Deps) -> str:
     """The id of the exchange's snapshot; its messages and tools are documents of their own, stored once."""
-
-    def put(document: dict[str, Any]) -> str:
-        return deps.store.snapshots.put(deps.run, document)
-
-    return put(
-        {
-            "model": exchange.model,
-            "mode": exchange.mode,
-            "prompt": exchange.prompt,
-            "messages": [put(dict(message)) for message in exchange.messages],
-            "tools": put({"tools": list(exchange.tools)}),
-            "reply": put({"reply": exchange.reply}),
-        }
-    )
+    parts = [*map(dict, exchange.messages), {"tools": list(exchange.tools)}, {"reply": exchange.reply}]
+    *messages, tools, reply = deps.store.snapshots.put_all(deps.run, parts)
+    whole = {"model": exchange.model, "mode": exchange.mode, "prompt": exchange.prompt, "messages": messages}
+    return deps.store.snapshots.put(deps.run, whole | {"tools": tools, "reply": reply})

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+from opsleuth.checkpoints.events import Record
 from opsleuth.checkpoints.store import Store
 
 Event = Mapping[str, Any]
@@ -28,7 +29,7 @@ class Trace:
     def __init__(self, store: Store, run: str, attempt: int, on_event: Callable[[Event], None]) -> None:
         self._store, self._run, self._attempt, self._on_event = store, run, attempt, on_event
         self._place = Place()
-        self._waiting: list[tuple[Place, str, str, dict[str, Any]]] = []
+        self._waiting: list[Record] = []
 
     def enter(self, place: Place) -> None:
         """Say where the loop stands: the events that follow carry it."""
@@ -45,7 +46,7 @@ class Trace:
             with self._store.transaction():
                 if along is not None:
                     along()
-                stored = [self._append(*waiting) for waiting in self._waiting]
+                stored = self._store.events.append_all(self._run, self._waiting)
             undoing.pop_all()
         self._waiting.clear()
         for event in stored:
@@ -53,8 +54,5 @@ class Trace:
 
     def later(self, kind: str, **data: Any) -> None:  # noqa: ANN401 - the event's own fields
         """An event that may wait for the next one; it keeps the time at which it happened."""
-        self._waiting.append((self._place, self._store.events.now(), kind, data))
-
-    def _append(self, place: Place, at: str, kind: str, data: dict[str, Any]) -> Event:
-        where = place._asdict()
-        return self._store.events.append(self._run, kind, data, attempt=self._attempt, at=at, **where)
+        at = self._store.events.now()
+        self._waiting.append(Record(kind, data, self._attempt, **self._place._asdict(), at=at))

@@ -25,7 +25,7 @@ class LimitsAsked(Given):
     turns: Annotated[int, Field(ge=1, le=1_000)] | None = None
     seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
     tokens: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
-    cost: Annotated[Decimal, Field(gt=0, lt=10**6)] | None = None
+    cost: Annotated[float, Field(gt=0, lt=1e6)] | None = None
 
 
 class TaskAsked(Given):
@@ -44,6 +44,12 @@ class TaskAsked(Given):
         if self.question is None and not self.alert:
             raise ValueError("nothing was asked: give a question or an alert")
         return self
+
+
+class Resumption(Given):
+    """What a run may use from now on: new totals, what it has used included."""
+
+    limits: LimitsAsked = LimitsAsked()
 
 
 class Accepted(BaseModel):

@@ -1,6 +1,7 @@
 """`serve`: the process of the API."""
 
 import logging
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,24 +37,53 @@ def serve(options: Options, host: str, port: int, case: Path | None) -> int:
     settings, service = _of_every_run(options, case), read_service()
     secrets = revealed({name: sender.secret for name, sender in service.senders.items()})
     place = server_of(options.database)
-    make_queue(place)
-    stores = Stores(lambda: Store.open(place, _CLOCK, Redactor()))
-    office = Office(
-        stores, Desk(settings, lambda store, taken: store.jobs.put(taken), _CLOCK), service, _CLOCK, secrets
-    )
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
-    config = uvicorn.Config(
-        build(office),
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
-    note(f"opsleuth answers at http://{host}:{port}; who may ask is told by opsleuth token")
-    uvicorn.Server(config).run()
+    with listen(host, port) as listening:
+        make_queue(place)
+        stores = Stores(lambda: Store.open(place, _CLOCK, Redactor()))
+        office = Office(
+            stores,
+            Desk(settings, lambda store, taken: store.jobs.put(taken), _CLOCK),
+            service,
+            _CLOCK,
+            secrets,
+        )
+        logging.basicConfig(
+            stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s"
+        )
+        config = uvicorn.Config(
+            build(office),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+        note(f"opsleuth answers at {address_of(host, listening)}; {_who_may_ask(place)}")
+        uvicorn.Server(config).run(sockets=[listening])
     return 0
+
+
+def _who_may_ask(place: Server) -> str:
+    with Store.open(place, _CLOCK, Redactor()) as store:
+        if store.tokens.list():
+            return "who may ask is told by opsleuth token"
+    return "nobody may ask yet: opsleuth token create NAME --team TEAM --role run"
+
+
+def address_of(host: str, listening: socket.socket) -> str:
+    """The address to give to others; its port is one that was free where 0 was asked for."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on this address, before anything else is begun. Raises ConfigError where it cannot be had."""
+    try:
+        family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server((host, port), family=family, backlog=2_048)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --host and --port, or end "
+            "what listens there"
+        ) from None
 
 
 def _of_every_run(options: Options, case: Path | None) -> Settings:

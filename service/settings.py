@@ -65,6 +65,8 @@ class Service(Frozen):
     heartbeat_seconds: Annotated[float, Field(ge=0.1, le=60)] = 5.0
     stalled_seconds: Annotated[float, Field(ge=0.5, le=600)] = 20.0
     """A worker that was not heard of for so long is taken for dead, and its runs go on elsewhere."""
+    hung_seconds: Annotated[float, Field(ge=1, le=3_600)] = 120.0
+    """So is one whose loop has not come round for so long: no work takes that, and what hangs must not hold its runs."""
     webhooks: Mapping[Name, Webhook] = Field(default_factory=dict)
     senders: Mapping[Name, Sender] = Field(default_factory=dict)
     model: ModelRates = ModelRates()

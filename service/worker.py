@@ -2,7 +2,8 @@
 
 Whatever ends an attempt but the run itself, the job goes back into the queue: the worker is being stopped, the
 database went away, another process holds the run. A worker that dies says nothing; others find its jobs by its
-silence. Each run in work has a store of its own, with its lease and its fence.
+silence. Each run in work has its own lease and fence; the connection is one, for each step of theirs is a whole
+transaction.
 """
 
 import asyncio
@@ -15,11 +16,14 @@ from functools import partial
 import httpx
 import procrastinate
 import psycopg
+from procrastinate import JobContext
 from procrastinate.exceptions import ConnectorException
 
-from opsleuth.checkpoints.errors import Busy, NotFound, Unreadable
+from opsleuth.checkpoints.errors import Busy, Lost, NotFound, Unreadable
 from opsleuth.checkpoints.jobs import QUEUE, TASK
 from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.postgres.db import Database
+from opsleuth.checkpoints.postgres.opening import open_database
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
@@ -29,6 +33,7 @@ from opsleuth.graph.wiring import Parts
 from opsleuth.service.background import drop_unknown, forever, retain
 from opsleuth.service.gate import gated
 from opsleuth.service.notices import Target, deliver, tell
+from opsleuth.service.pulse import Pulse
 from opsleuth.service.queue import Again, TakenUpAgain, queue_of, take_over
 from opsleuth.service.settings import Service
 from opsleuth.state.clock import Clock
@@ -56,7 +61,13 @@ class Worker:
     parts: Parts = field(default_factory=Parts)
     secrets: Mapping[str, str] = field(default_factory=dict)
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
-    _idle: list[Store] = field(default_factory=list)
+    pulse: Pulse = field(init=False)
+    _database: list[Database] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        told = self.service
+        pulse = Pulse(self.place, self.clock, told.heartbeat_seconds, told.hung_seconds)
+        object.__setattr__(self, "pulse", pulse)
 
     async def run(self) -> None:
         """Work until `leaving` is set and the runs in work have stopped at a node."""
@@ -70,14 +81,14 @@ class Worker:
                     await self._pause(RECONNECT_SECONDS)
 
     def close(self) -> None:
-        """Close the stores that nobody uses."""
-        while self._idle:
-            self._idle.pop().close()
+        """Close the connection, where there was one."""
+        while self._database:
+            self._database.pop().close()
 
     async def _work(self) -> None:
         """One connection to the queue: until the worker is to end, or the connection is lost."""
         app = queue_of(self.place)
-        app.task(name=TASK, queue=QUEUE, retry=TakenUpAgain())(self.investigate)
+        app.task(name=TASK, queue=QUEUE, retry=TakenUpAgain(), pass_context=True)(self.work_on)
         async with app.open_async():
             working = asyncio.create_task(
                 app.run_worker_async(
@@ -101,6 +112,11 @@ class Worker:
                 working.cancel()
                 await _ended(working, sweeping, leaving)
 
+    async def work_on(self, context: JobContext, run: str, team: str) -> None:
+        """A job of the queue."""
+        self.pulse.worker = context.job.worker_id
+        await self.investigate(run, team)
+
     async def investigate(self, run: str, team: str) -> None:
         """One attempt of a run. Raises Again where the run has not come to an end or a question by it."""
         log.info("%s of %s begins", run, team)
@@ -113,6 +129,8 @@ class Worker:
             except NotFound:
                 return  # it was removed meanwhile
             except Busy as busy:
+                if isinstance(busy, Lost):
+                    log.warning("%s", busy)
                 raise Again(BUSY_SECONDS, str(busy)) from None
             if outcome.status is Status.INTERRUPTED:
                 raise Again(0, "its worker is being stopped")
@@ -159,13 +177,12 @@ class Worker:
 
     @contextlib.contextmanager
     def _store(self) -> Iterator[Store]:
-        """A store for one attempt, kept for the next one unless something went wrong with it."""
-        store = self._idle.pop() if self._idle else Store.open(self.place, self.clock, Redactor())
-        with contextlib.ExitStack() as undoing:
-            undoing.callback(store.close)
+        """A store with fences of its own, over the one connection that all runs of this process use by turns."""
+        if not self._database:
+            self._database.append(open_database(self.place))
+        with Store.over(self._database[0].beside(), self.clock, Redactor()) as store:
+            store.database.sound = self.pulse.is_sound
             yield store
-            undoing.pop_all()
-        self._idle.append(store)
 
     async def _sweep(self, app: procrastinate.App) -> None:
         """Take over from workers that fell silent; put runs in line whose job was lost."""
@@ -185,11 +202,17 @@ class Worker:
                     for name in self.service.webhooks
                 ),
             ]
-            tasks = [asyncio.create_task(loop) for loop in loops]
+            tasks = [asyncio.create_task(loop) for loop in (*loops, self._come_round())]
             try:
-                yield
+                with self.pulse.beating():
+                    yield
             finally:
                 await _ended(*tasks)
+
+    async def _come_round(self) -> None:
+        while True:
+            self.pulse.came_round()
+            await asyncio.sleep(0.2)
 
     async def _deliver(self, name: str, client: httpx.AsyncClient) -> None:
         target = Target(name, self.service.webhooks[name].url, self.secrets[name])

@@ -5,8 +5,10 @@ warnings: no investigation fails for it.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
@@ -29,7 +31,7 @@ class Plugins(NamedTuple):
 def installed(taken: Iterable[str] = ()) -> Plugins:
     """Every usable tool of every package; `taken` are names that others have already."""
     names, specs, problems = set(taken), list[ToolSpec](), list[str]()
-    for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
+    for point in _points(tuple(sys.path)):
         origin = (
             f"package {point.dist.name} {point.dist.version}" if point.dist else f"entry point {point.name}"
         )
@@ -44,6 +46,12 @@ def installed(taken: Iterable[str] = ()) -> Plugins:
         names |= {spec.name for spec in found}
         specs += [replace(spec, origin=origin) for spec in found]
     return Plugins(tuple(specs), tuple(problems))
+
+
+@lru_cache(maxsize=1)
+def _points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001 - where they were found
+    """Those of all packages on this path: what is installed later, a process that begins later sees."""
+    return tuple(sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)))
 
 
 def _specs(point: EntryPoint) -> Iterator[Any]:

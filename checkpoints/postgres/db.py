@@ -1,22 +1,21 @@
 """The connection to a PostgreSQL server: short transactions, fenced where a run is held, errors in plain words."""
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from psycopg.pq import TransactionStatus
 
 from opsleuth.checkpoints import db
 from opsleuth.checkpoints.db import Parameters
 from opsleuth.checkpoints.errors import Lost
 from opsleuth.checkpoints.places import Server
 from opsleuth.checkpoints.postgres import exchange, history
-from opsleuth.checkpoints.postgres.connecting import SCHEMA, connected
+from opsleuth.checkpoints.postgres.connecting import SCHEMA
 from opsleuth.checkpoints.postgres.dialect import Row, native
 from opsleuth.checkpoints.postgres.lease import Lease
-from opsleuth.checkpoints.postgres.plain import LOST, plain_errors
+from opsleuth.checkpoints.postgres.line import Line
+from opsleuth.checkpoints.postgres.plain import LOST
 from opsleuth.state.clock import Clock
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _OWN = {"rowid", "fence", "leased"}
 
 
 class Database(db.Database):
-    """One connection to the server, for one thread and the renewal of its leases.
+    """A connection to the server, for one thread and the renewal of its leases.
 
     While a run is held every write looks first whether it still is, in its own transaction: who was taken for dead
     writes nothing more. A connection that was lost between two operations is made anew.
@@ -44,17 +43,35 @@ class Database(db.Database):
 
     runs = "seen_runs"
 
-    def __init__(self, place: Server, url: str, *, read_only: bool = False, guarded: bool = True) -> None:
+    def __init__(
+        self,
+        place: Server,
+        url: str,
+        *,
+        read_only: bool = False,
+        guarded: bool = True,
+        line: Line | None = None,
+    ) -> None:
         """`guarded` is False for a server with checkpoints alone: the runs, and so the fences, lie elsewhere."""
         self._guarded = guarded
         self.place: Server = place
         self.read_only = read_only
         self.fences: dict[str, int] = {}
         self.lost: Lost | None = None
-        self._url, self._mutex = url, threading.RLock()
-        self._open = False
+        self._url, self._is_beside = url, line is not None
         self._checkpoints: Database | None = None
-        self._connection = connected(place, url, read_only=read_only)
+        self.line = line or Line(place, url, read_only=read_only)
+
+    def beside(self) -> "Database":
+        """Another one over the same connection, with fences of its own, for a program that has several runs in work.
+
+        They take turns: none has a transaction open while another one asks. Whoever made the first closes it last.
+        """
+        kinds = {"read_only": self.read_only, "guarded": self._guarded}
+        other = Database(self.place, self._url, **kinds, line=self.line)
+        if self.saved is not self:
+            other._checkpoints = self.saved.beside()
+        return other
 
     @property
     def saved(self) -> "Database":
@@ -67,7 +84,9 @@ class Database(db.Database):
         return self._checkpoints
 
     def close(self) -> None:
-        self._connection.close()
+        if self._is_beside:
+            return
+        self.line.close()
         if self._checkpoints is not None:
             self._checkpoints.close()
 
@@ -80,14 +99,20 @@ class Database(db.Database):
 
     def change(self, sql: str, parameters: Parameters = ()) -> int:
         with self.using() as connection, self._fenced():
-            if self._open:
+            if self.line.owner is not None:
                 return connection.execute(native(sql), parameters).rowcount
             # One message, and so one transaction.
             cursor = psycopg.ClientCursor(connection)
-            cursor.execute(f"{self._beginning(None)}; {cursor.mogrify(native(sql), parameters)}")
+            cursor.execute(f"{self._beginning(connection, None)}; {cursor.mogrify(native(sql), parameters)}")
             while cursor.nextset():
                 pass
             return cursor.rowcount
+
+    def change_all(self, changes: Sequence[tuple[str, Parameters]]) -> None:
+        """As one message: each one waits for the server."""
+        with self.write(), self.using() as connection:
+            cursor = psycopg.ClientCursor(connection)
+            cursor.execute("; ".join(cursor.mogrify(native(sql), parameters) for sql, parameters in changes))
 
     def write(self, run: str | None = None) -> AbstractContextManager[None]:
         return self._write(run, alone=False)
@@ -98,27 +123,24 @@ class Database(db.Database):
     @contextmanager
     def _write(self, run: str | None, *, alone: bool) -> Iterator[None]:
         with self.using() as connection, self._fenced():
-            if self._open:
-                if run is not None or alone:
-                    connection.execute(self._beginning(run, alone=alone))
+            if self.line.owner is not None:
+                if alone or run not in self.line.named:
+                    connection.execute(self._beginning(connection, run, alone=alone))
+                    self.line.named.add(run)
                 yield
                 return
-            self._open = True
+            self.line.owner, self.line.named = self, {None, run, *self.fences}
             try:
-                connection.execute(f"BEGIN; {self._beginning(run, alone=alone)}")
+                connection.execute(f"BEGIN; {self._beginning(connection, run, alone=alone)}")
                 yield
                 connection.execute("COMMIT")
             finally:
-                self._open = False
-                self._roll_back()
+                self.line.owner = None
+                self.line.roll_back()
 
-    @contextmanager
-    def using(self) -> Iterator[psycopg.Connection[Row]]:
+    def using(self) -> AbstractContextManager[psycopg.Connection[Row]]:
         """The connection, for this thread alone. Between two transactions a broken one is replaced."""
-        with self._mutex, plain_errors(self.place):
-            if self._connection.closed and not self._open:
-                self._connection = connected(self.place, self._url, read_only=self.read_only)
-            yield self._connection
+        return self.line.using(self)
 
     def tables(self) -> set[str]:
         return {row[0] for row in self.rows(_TABLES, (SCHEMA,))}
@@ -152,20 +174,14 @@ class Database(db.Database):
 
     def certain(self) -> None:
         with self.using() as connection, self._fenced():
-            connection.execute(self._beginning(None))
+            connection.execute(self._beginning(connection, None))
 
-    def _roll_back(self) -> None:
-        """Undo what a failure left open; after a commit there is nothing to undo."""
-        state = self._connection.info.transaction_status
-        if state in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-            self._connection.execute("ROLLBACK")
-
-    def _beginning(self, run: str | None, *, alone: bool = False) -> str:
+    def _beginning(self, connection: psycopg.Connection[Row], run: str | None, *, alone: bool = False) -> str:
         if not self._guarded:
             return "SELECT 1"
         held = list(self.fences)
         parameters: Sequence[Any] = (run, held, [self.fences[name] for name in held], alone)
-        return psycopg.ClientCursor(self._connection).mogrify(native(_BEGIN), parameters)
+        return psycopg.ClientCursor(connection).mogrify(native(_BEGIN), parameters)
 
     @contextmanager
     def _fenced(self) -> Iterator[None]:
@@ -176,6 +192,6 @@ class Database(db.Database):
             if error.sqlstate != LOST:
                 raise
             run = str(error.diag.message_primary)
-            self._roll_back()
+            self.line.roll_back()
             row = self.row(_HOLDER, (run,))
             raise Lost(run, *(tuple(row) if row else (None, None, None))) from None

@@ -103,6 +103,8 @@ class Lease:
         """In a thread of its own: the holder may wait for a person, or compute."""
         pause = SECONDS / 3
         while not self._over.wait(pause):
+            if not self._db.sound():
+                continue  # it may hang for ever: then another one takes the run over
             try:
                 self._db.change(_RENEW, self._values(fence=self._fence))
             except Lost as lost:

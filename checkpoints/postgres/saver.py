@@ -46,8 +46,9 @@ class Saver(saving.Saver, PostgresSaver):
 def open_saver(db: Database) -> Iterator[Saver]:
     """A checkpoint saver over the database that the store has opened; its tables are made on first use."""
     saver = Saver(db)
-    if not db.read_only:
+    if not db.read_only and not db.saved.line.framework_is_ready:
         _set_up(saver, db.saved)
+        db.saved.line.framework_is_ready = True
     try:
         yield saver
     finally:

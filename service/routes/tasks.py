@@ -1,5 +1,6 @@
 """Runs: start one, look at one, list them, end one."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -10,13 +11,29 @@ from opsleuth.checkpoints.intake import Taken
 from opsleuth.checkpoints.processes import standing
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
-from opsleuth.service.documents import Accepted, Problem, Reason, Task, TaskAsked, TaskDetail, Tasks
+from opsleuth.graph.queued import with_limits
+from opsleuth.service.documents import (
+    Accepted,
+    Problem,
+    Reason,
+    Resumption,
+    Task,
+    TaskAsked,
+    TaskDetail,
+    Tasks,
+)
 from opsleuth.service.findings import findings
 from opsleuth.service.intake import Desk, Sender
 from opsleuth.service.office import Here, Starter, Viewer, of_team
 from opsleuth.service.severity import MOST
-from opsleuth.state.outcome import FINISHED, Status
+from opsleuth.state.outcome import FINISHED, Status, StopReason
 
+_TOTALS: Mapping[StopReason | None, str] = {
+    StopReason.TURN_LIMIT: "turns",
+    StopReason.TIME_LIMIT: "seconds",
+    StopReason.TOKEN_LIMIT: "tokens",
+    StopReason.COST_LIMIT: "cost",
+}
 router = APIRouter(prefix="/api/tasks", tags=["tasks"])
 TaskId = Annotated[
     str, Path(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9-]+$", description="The run's id.")
@@ -92,6 +109,39 @@ async def cancel(task_id: TaskId, asked: Reason, here: Here, token: Starter) -> 
         return Accepted(task_id=row.id, status=standing(row), joined=True)
 
     return await here.stores(work)
+
+
+@router.post("/{task_id}/resume", status_code=202, responses=REFUSALS)
+async def resume(task_id: TaskId, asked: Resumption, here: Here, token: Starter) -> Accepted:
+    """Go on with a run that is paused, was cancelled, failed, or came to a limit. Refuses 409 for every other one."""
+    limits = asked.limits.model_dump(mode="json", exclude_none=True)
+
+    def work(store: Store) -> Accepted:
+        with store.transaction():
+            store.intake.one_at_a_time(token.team)
+            row = of_team(store, task_id, token)
+            if why := _held_back(row, limits):
+                raise Conflict(f"{row.id} {why}")
+            store.control.clear(row.id, "cancel")
+            store.control.clear(row.id, "pause")
+            settings = with_limits(row, limits).settings
+            store.runs.update(row.id, status=Status.INTERRUPTED, stop_reason=None, settings=settings)
+            store.intake.pardon(row.id)
+            go_on(here.desk, store, row)
+        return Accepted(task_id=row.id, status=Status.INTERRUPTED, joined=True)
+
+    return await here.stores(work)
+
+
+def _held_back(row: RunRow, limits: Mapping[str, Any]) -> str | None:
+    """Why a run cannot go on, None where it can."""
+    if row.status not in (*FINISHED, Status.PAUSED):
+        return f"is {standing(row)}: only one that has ended or is paused can be resumed"
+    if not row.resumable:
+        return f"is {row.status} for good ({row.stop_reason or '-'})"
+    if (total := _TOTALS.get(row.stop_reason)) and total not in limits:
+        return f"has used up its {total}: give a new total in limits.{total}"
+    return None
 
 
 def go_on(desk: Desk, store: Store, row: RunRow) -> None:

@@ -179,7 +179,10 @@ def test_a_stopped_process_in_the_middle_of_a_transaction_does_not_keep_others_o
 ) -> None:
     with program(HOLD, told(server), RUN, "0.3") as holder:
         assert line(holder) == "held"
-        say(holder, "store._backing.db._connection.execute('SET idle_in_transaction_session_timeout = 300')")
+        say(
+            holder,
+            "store._backing.db.line._connection.execute('SET idle_in_transaction_session_timeout = 300')",
+        )
         assert line(holder) == "done"
         say(holder, "t = store.transaction(); t.__enter__(); store.events.append(run, 'half', {})")
         assert line(holder) == "done"

@@ -227,6 +227,7 @@ def test_the_database_lies_in_the_users_data_folder(bare: Program, tmp_path: Pat
 
 def test_the_help_lists_every_command_once_uncut_and_groups_show_only_their_own(program: Program) -> None:
     shown = program("--help").stdout
+    assert "\n  opsleuth demo   " in shown
     listed = re.findall(r"^  ([a-z-]+)  +\S", shown[: shown.index("\nOptions:")], re.MULTILINE)
     assert sorted(listed) == sorted(cli.commands)
     assert "..." not in shown.partition("\n")[2]

@@ -46,7 +46,7 @@ def ask(api: Api, task: str) -> str:
         ("GET", "/api/tasks/x/report"), ("GET", "/api/tasks/x/panel"), ("POST", "/api/tasks/x/cancel"),
         ("GET", "/api/approvals"), ("GET", "/api/tasks/x/approvals"), ("POST", "/api/tasks/x/approvals/A1/approve"),
         ("POST", "/api/tasks/x/approvals/A1/deny"), ("POST", "/api/tasks/x/approvals/A1/resolve"),
-        ("POST", "/api/webhooks/x"), ("GET", "/metrics"),
+        ("POST", "/api/webhooks/x"), ("GET", "/metrics"), ("POST", "/api/tasks/x/resume"),
     ],
 )  # fmt: skip
 async def test_without_a_valid_token_nothing_is_told(api: Api, method: str, path: str) -> None:
@@ -69,7 +69,7 @@ async def test_every_address_is_covered_above(api: Api) -> None:
                 if "health" not in path and "ready" not in path
             ]
         )
-        == 14
+        == 15
     )
 
 
@@ -80,6 +80,7 @@ async def test_a_view_token_can_neither_start_nor_approve_nor_cancel(api: Api) -
     for path, body in (
         ("/api/tasks", {"question": "why"}),
         (f"{base}/cancel", {}),
+        (f"{base}/resume", {}),
         (f"{base}/approvals/{asked}/approve", {"digest": DIGEST}),
         (f"{base}/approvals/{asked}/deny", {"digest": DIGEST, "reason": "no"}),
     ):
@@ -98,7 +99,7 @@ async def test_another_teams_run_is_as_if_it_did_not_exist(api: Api) -> None:
     theirs = api.token("view", "run", "approve", team="bank")
     requests: tuple[tuple[str, str, Any], ...] = (
         ("GET", "", None), ("GET", "/events", None), ("GET", "/report", None), ("GET", "/panel", None),
-        ("GET", "/approvals", None), ("POST", "/cancel", {}),
+        ("GET", "/approvals", None), ("POST", "/cancel", {}), ("POST", "/resume", {}),
         ("POST", f"/approvals/{asked}/approve", {"digest": DIGEST}),
         ("POST", f"/approvals/{asked}/deny", {"digest": DIGEST, "reason": "no"}),
         ("POST", f"/approvals/{asked}/resolve", {"digest": DIGEST, "outcome": "absent", "reason": "no"}),

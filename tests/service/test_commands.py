@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -10,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import servers
 from stored_runs import REPOSITORY
 
@@ -87,6 +90,37 @@ def test_a_service_is_tried_out_with_a_recorded_incident(server: Server, tmp_pat
     assert "orders" in report
     assert once("report", task["task_id"], "--format", "md") == report
     assert once("token", "list").count("oncall") == 1
+
+
+def test_an_address_that_is_taken_is_said_before_anything_is_begun(server: Server, tmp_path: Path) -> None:
+    write_case(tmp_path / "case")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            opsleuth("serve", "--case", str(tmp_path / "case"), "--port", port),
+            env=environment(tmp_path, server),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    assert done.returncode == 8
+    assert f"cannot listen on 127.0.0.1 port {port}" in done.stderr
+    assert "answers at" not in done.stderr
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_free_port_is_told_by_its_number_and_that_nobody_may_ask_yet(
+    server: Server, tmp_path: Path, host: str
+) -> None:
+    write_case(tmp_path / "case")
+    log = tmp_path / "serve.log"
+    with running(tmp_path, server, "serve", "--case", str(tmp_path / "case"), "--port", "0", "--host", host):
+        servers.until(lambda: "answers at" in log.read_text())
+        said = log.read_text()
+        address = re.findall(r"answers at (\S+);", said)[0]
+        servers.until(servers.answers(f"{address}/healthz"))
+    assert "nobody may ask yet: opsleuth token create" in said
 
 
 def test_a_file_is_no_database_of_many_machines(tmp_path: Path) -> None:

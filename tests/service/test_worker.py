@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from multiprocessing.context import ForkServerProcess
@@ -12,7 +13,7 @@ import psycopg
 import pytest
 from loop_rig import concludes
 from service_rig import Api, serving
-from worker_rig import Place, started, worker
+from worker_rig import QUICK, Place, started, worker
 
 from opsleuth.checkpoints.places import Server
 from opsleuth.checkpoints.redact import Redactor
@@ -164,6 +165,50 @@ async def test_a_dead_workers_run_goes_on_from_its_last_node(api: Api, world: Pl
     assert world.lines("looked") == [f"{run} a", f"{run} b", f"{run} b"]
 
 
+def heard_of(server: Server) -> float:
+    """Seconds since the epoch at which the worker that has the job was last heard of, by the server's clock."""
+    with psycopg.connect(server.url) as connection:
+        row = connection.execute(
+            "SELECT extract(epoch FROM max(last_heartbeat)) FROM opsleuth.procrastinate_workers"
+            " WHERE id IN (SELECT worker_id FROM opsleuth.procrastinate_jobs WHERE status = 'doing')"
+        ).fetchone()
+    return float(row[0] or 0) if row else 0.0
+
+
+async def test_a_worker_whose_loop_computes_for_long_keeps_its_runs(
+    api: Api, world: Place, server: Server
+) -> None:
+    os.mkfifo(world.gate)
+    world.write(calls("look", "a", hang=True), concludes("It is 7.", "E1"))
+    run = await api.start()
+    with processes(world, server, 2):
+        await seen(lambda: bool(world.lines("looked")))
+        since = heard_of(server)
+        await seen(lambda: heard_of(server) > since + 3 * QUICK["stalled_seconds"])
+        await asyncio.to_thread(world.gate.write_bytes, b"")
+        row = await until(api, run, *FINISHED)
+    assert (row.stop_reason, row.attempt) == (StopReason.CONCLUDED, 1)
+    assert world.lines("looked") == [f"{run} a"]
+
+
+async def test_a_worker_whose_loop_hangs_is_succeeded_and_writes_nothing_when_it_wakes_up(
+    api: Api, world: Place, server: Server
+) -> None:
+    os.mkfifo(world.gate)
+    world.write(calls("look", "a", hang=True), concludes("It is 7.", "E1"))
+    run = await api.start()
+    with processes(world, server, 2, hung_seconds=1) as running:
+        row = await until(api, run, *FINISHED)
+        ended = api.store.events.read(run)
+        await asyncio.to_thread(world.gate.write_bytes, b"")
+        await seen(lambda: "was taken over" in (world.folder / "worker.log").read_text())
+        assert [process.exitcode for process in running] == [None, None]
+    assert (row.stop_reason, row.attempt) == (StopReason.CONCLUDED, 2)
+    assert world.lines("looked") == [f"{run} a", f"{run} a"]
+    assert api.store.events.read(run) == ended
+    assert api.store.events.verify(run).broken_at is None
+
+
 async def test_a_run_that_somebody_works_on_is_no_attempt_of_another_worker(
     api: Api, world: Place, server: Server
 ) -> None:
@@ -196,6 +241,32 @@ async def test_a_run_that_kills_its_workers_is_set_aside_and_the_others_are_not(
     assert "2 attempts in a row" in api.store.events.read(run)[-1]["data"]["detail"]
     assert len(world.lines("looked")) == 3  # the first had made the plan
     assert row.resumable
+    assert (await api("POST", f"/api/tasks/{run}/resume", api.token("run"), json={})).status_code == 202
+    taken = api.store.intake.get(run)
+    assert taken is not None
+    assert taken.strikes == 0
+
+
+async def test_a_run_that_came_to_its_limit_is_resumed_over_the_api_with_a_new_total(
+    api: Api, world: Place, server: Server
+) -> None:
+    world.write(calls("look", "a"), calls("look", "b"), concludes("It is 7.", "E1"))
+    run = await api.start(limits={"turns": 1})
+    path, token = f"/api/tasks/{run}/resume", api.token("run")
+    assert (await api("POST", path, token, json={})).status_code == 409  # it is queued
+    async with working(world, server):
+        await until(api, run, *FINISHED)
+        assert api.store.runs.find(run).stop_reason is StopReason.TURN_LIMIT
+        refused = await api("POST", path, token, json={"limits": {"tokens": 5_000}})
+        assert (refused.status_code, "limits.turns" in refused.json()["message"]) == (409, True)
+        assert (await api("POST", path, api.token("view"), json={})).status_code == 403
+        assert (await api("POST", path, api.token("run", team="bank"), json={})).status_code == 404
+        went_on = await api("POST", path, token, json={"limits": {"turns": 9}})
+        assert (went_on.status_code, went_on.json()["status"]) == (202, "interrupted")
+        await seen(lambda: api.store.runs.find(run).stop_reason is StopReason.CONCLUDED)
+        assert (await api("POST", path, token, json={"limits": {"turns": 20}})).status_code == 409
+    assert world.lines("looked") == [f"{run} a", f"{run} b"]
+    assert api.store.control.pending(run) == ()
 
 
 async def test_a_run_whose_job_was_lost_is_put_in_line_again(api: Api, world: Place, server: Server) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from loop_rig import World
 
 from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.postgres import lease
 from opsleuth.graph.prepare import Opened
 from opsleuth.graph.wiring import Parts
 from opsleuth.service.settings import service_of
@@ -31,10 +32,14 @@ FORKING.set_forkserver_preload(["worker_rig", "opsleuth.graph.session", "opsleut
 QUICK = {"heartbeat_seconds": 0.5, "stalled_seconds": 2.0}
 
 
+LEASE_SECONDS = 2.0
+
+
 class Slowly(Arguments):
     thing: str
     seconds: float = 0.0
     die: bool = False
+    hang: bool = False
 
 
 class Place:
@@ -42,6 +47,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.gate = folder / "gate"
 
     def write(self, *script: Any) -> None:
         """Store the decisions of every run."""
@@ -82,6 +88,8 @@ class Place:
         self._log("looked", arguments, context)
         if arguments.die:
             os.kill(os.getpid(), signal.SIGKILL)
+        if arguments.hang and len(self.lines("looked")) == 1:
+            self.gate.read_bytes()  # the whole loop stands still until somebody opens the other end
         await asyncio.sleep(arguments.seconds)
         return ToolResult(record={"thing": arguments.thing, "value": 7}, headline="it is 7", source="rig")
 
@@ -112,6 +120,7 @@ def started(folder: Path, server: Server, concurrency: int = 4, **table: Any) ->
 
 def _work(folder: Path, url: str, concurrency: int, table: Mapping[str, Any]) -> None:
     """What it says is added to `worker.log`."""
+    lease.SECONDS = LEASE_SECONDS
     with (folder / "worker.log").open("ab") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
