@@ -14,12 +14,14 @@ class Server:
     """A PostgreSQL server. As text it has neither the password nor the parameters, which may hold one.
 
     `checkpoints` is the connection string for the framework's checkpoints, the same one by default. `folder` is the
-    folder on this machine for what is no row: files of runs, the log of errors.
+    folder on this machine for what is no row: files of runs, the log of errors. `lock_seconds` is how long a writer waits
+    for another one.
     """
 
     url: str = field(repr=False)
     folder: Path
     checkpoints: str | None = field(default=None, repr=False)
+    lock_seconds: float = field(default=30.0, repr=False)
 
     def __str__(self) -> str:
         return shown(self.url)

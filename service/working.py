@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 import sys
+from dataclasses import replace
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console.modeling import parts
@@ -15,6 +16,9 @@ from opsleuth.service.settings import read_service
 from opsleuth.service.worker import Worker
 from opsleuth.state.clock import SystemClock
 
+LOCK_SHARE = 0.4
+"""Of the silence after which a worker is taken for dead: no waiting for somebody else's transaction takes longer."""
+
 
 def work(options: Options, concurrency: int) -> int:
     """Work until a signal. Raises ConfigError without PostgreSQL, and for a secret that is not there."""
@@ -24,7 +28,8 @@ def work(options: Options, concurrency: int) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
     logging.getLogger("opsleuth").setLevel(logging.INFO)
     note(f"working on up to {concurrency} runs at once; SIGTERM ends this at the next node of each")
-    worker = Worker(place, service, SystemClock(), concurrency, parts(options, Redactor()), secrets)
+    hasty = replace(place, lock_seconds=LOCK_SHARE * service.stalled_seconds)
+    worker = Worker(hasty, service, SystemClock(), concurrency, parts(options, Redactor()), secrets)
     asyncio.run(until_signal(worker))
     return 0
 

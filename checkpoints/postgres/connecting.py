@@ -8,7 +8,7 @@ from psycopg.conninfo import conninfo_to_dict
 from opsleuth.checkpoints.errors import NotWritable
 from opsleuth.checkpoints.places import Server
 from opsleuth.checkpoints.postgres.dialect import Row, adapt, by_name
-from opsleuth.checkpoints.postgres.plain import BUSY_TIMEOUT, first_line, plain_errors
+from opsleuth.checkpoints.postgres.plain import first_line, plain_errors
 
 SCHEMA = "opsleuth"
 """The schema of all our tables, the framework's included."""
@@ -29,7 +29,6 @@ _NETWORK: dict[str, Any] = {
 
 _SETTINGS = {
     "search_path": SCHEMA,
-    "lock_timeout": f"{BUSY_TIMEOUT}s",
     "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
 }
 _SAFE_COMMITS = """
@@ -40,7 +39,8 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 
 def connected(place: Server, url: str, *, read_only: bool) -> psycopg.Connection[Row]:
     """A connection to one of the place's servers. Raises NotWritable, StoreFailed."""
-    settings = _SETTINGS | ({"default_transaction_read_only": "on"} if read_only else {})
+    lock = {"lock_timeout": f"{round(1000 * place.lock_seconds)}ms"}
+    settings = _SETTINGS | lock | ({"default_transaction_read_only": "on"} if read_only else {})
     given = _parsed(place, url)
     options = " ".join(
         [*str(given.get("options") or "").split(), *(f"-c{k}={v}" for k, v in settings.items())]

@@ -9,14 +9,11 @@ from psycopg import errors
 from opsleuth.checkpoints.errors import Misfit, NotWritable, StoreError, StoreFailed, Unreadable
 from opsleuth.checkpoints.places import Server
 
-BUSY_TIMEOUT = 30
-"""Seconds that a writer waits for another one."""
-
 LOST = "OPS01"
 """What our own function raises where a run is held by somebody else by now."""
 
 _ADVICE: tuple[tuple[type[psycopg.Error], type[StoreError], str], ...] = (
-    (errors.LockNotAvailable, StoreFailed, f"another process has been writing for {BUSY_TIMEOUT} s: try again"),
+    (errors.LockNotAvailable, StoreFailed, "another process has been writing for too long: try again"),
     (errors.DeadlockDetected, StoreFailed, "two processes waited for each other: try again"),
     (errors.DiskFull, StoreFailed, "the server's disk is full: free some space, then resume"),
     (errors.ReadOnlySqlTransaction, NotWritable, "no permission to write: the server or this connection is read-only"),

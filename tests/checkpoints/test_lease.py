@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -209,3 +210,13 @@ def test_a_cut_connection_fails_in_words_and_the_next_operation_connects_again(
         opened.events.append(RUN, "y", {})
     assert [event["type"] for event in opened.events.read(RUN)] == ["y"]
     assert Lost("inv-a", None, None, None).exit_code is ExitCode.BUSY
+
+
+def test_who_waits_for_another_writer_gives_up_after_the_seconds_that_the_place_says(server: Server) -> None:
+    with (
+        Store.open(server, SystemClock(), Redactor()) as store,
+        Store.open(replace(server, lock_seconds=0.1), SystemClock(), Redactor()) as hasty,
+    ):
+        with store.database.write(RUN), pytest.raises(StoreFailed, match="for too long"), hasty.lock(RUN):
+            pytest.fail("another one holds it")
+        hasty.runs.create(RunRow(id="inv-other", question="q"))
