@@ -277,7 +277,9 @@ def _said(name: str) -> Iterator[None]:
             raise NotPermitted(f"{text}. {RIGHTS}") from None
         if code in _TOO_LONG or "timed out" in text:
             raise TimeoutError(text) from None
-        raise (Transient if code in _BUSY or code in (2006, 2013) else Unavailable)(text) from None
+        # The driver says "can't connect" too where a connection broke off while it was made.
+        broke = isinstance(getattr(error, "original_exception", None), ConnectionResetError | BrokenPipeError)
+        raise (Transient if broke or code in _BUSY or code in (2006, 2013) else Unavailable)(text) from None
 
 
 def without_values(query: str) -> str:

@@ -126,6 +126,9 @@ class RedisSource(DatabaseSource[Redis]):
             raise TimeoutError(f"{self.name}: Redis gave no answer in time ({error})") from None
         except said.BusyLoadingError as error:
             raise Transient(f"{self.name}: Redis cannot serve just now: {error}") from None
+        except said.ConnectionError as error:
+            text = f"{self.name}: Redis: {error}"
+            raise (Unavailable if " connecting to " in text else Transient)(text) from None
         except said.RedisError as error:
             denied = str(error).startswith(("NOAUTH", "NOPERM", "WRONGPASS"))
             raise (NotPermitted if denied else Unavailable)(f"{self.name}: Redis: {error}") from None
