@@ -56,9 +56,14 @@ def in_force(changes: Iterable[Change]) -> list[Change]:
 
 
 def _place(standing: Sequence[Change], rollback: Change) -> int:
-    """The place of the change that a rollback goes back to; without a version the one before the last is meant."""
+    """The place of the change that a rollback goes back to; without a version the one before the last is meant.
+
+    Two releases of one version may differ in their configuration: then the last is what is taken back.
+    """
     own = [i for i, change in enumerate(standing) if change.service == rollback.service]
     named = [i for i in own if rollback.version and standing[i].version == rollback.version]
+    if len(named) > 1 and named[-1] == own[-1]:
+        return named[-2]
     return named[-1] if named else own[-2] if len(own) > 1 else -1
 
 

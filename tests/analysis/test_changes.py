@@ -88,3 +88,5 @@ def test_a_change_that_was_taken_back_is_no_longer_in_force() -> None:
     assert in_force([first, deploy, other]) == [first, deploy, other]
     unnamed = Change(200.0, "orders", "rollback", "back")
     assert in_force([first, deploy, unnamed]) == [first, unnamed]
+    setting = Change(100.0, "orders", "deploy", "more cache", version="1")
+    assert in_force([first, setting, back]) == [first, back]
