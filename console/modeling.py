@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console.options import Options
@@ -15,12 +15,14 @@ from opsleuth.state.base import to_json
 from opsleuth.state.configfile import config_files
 from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.folders import folder
-from opsleuth.tools.sources.config import Configured
+
+if TYPE_CHECKING:
+    from opsleuth.tools.sources.config import Configured
 
 
 def settings_of(
     options: Options,
-    found: Configured | None,
+    found: "Configured | None",
     *,
     case: Path | None = None,
     platform: Mapping[str, Any] | None = None,

@@ -8,7 +8,6 @@ from opsleuth.models.http import Replaying, Tap
 from opsleuth.models.keys import read_key
 from opsleuth.models.model import ModelPlanner
 from opsleuth.models.modes import Ladder
-from opsleuth.models.offline import OfflinePlanner
 from opsleuth.models.openai import Endpoint
 from opsleuth.models.planner import Planner, Reviewer
 from opsleuth.models.reviewer import ModelReviewer
@@ -22,6 +21,8 @@ def with_model(
     """The planner, falling back where that is allowed, and the reviewer. Raises ConfigError for a missing key."""
     planner: Planner = ModelPlanner(_endpoint(settings, learn, tape), Ladder(settings, memory))
     if settings.fallback == "offline":
+        from opsleuth.models.offline import OfflinePlanner  # noqa: PLC0415 - only where it may take over
+
         planner = Degrading(planner, OfflinePlanner())
     own = settings.for_reviewer()
     if own is None:

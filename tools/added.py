@@ -1,10 +1,10 @@
 """Tools that are not built in: those that the operator declared, those of MCP servers and of installed packages."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opsleuth.tools.builtin import BUILTIN
-from opsleuth.tools.declared.reading import PLATFORMS, declared_servers, declared_tools, open_servers
 from opsleuth.tools.plugins import installed
 from opsleuth.tools.policy_file import declared, policy_files
 from opsleuth.tools.registry import Toolbox
@@ -51,9 +51,19 @@ def added_tools(policy: str | None, vault: Vault, *, platforms: bool = True) -> 
     of its own. Nothing is started. Raises ConfigError for a declaration that is wrong.
     """
     tables = declared(policy_files(policy))
+    own = _declared(tables, vault, platforms=platforms) if any(tables.values()) else Added()
+    plugins = installed(spec.name for spec in (*BUILTIN, *own.specs))
+    return Added((*own.fixed, *plugins.specs), own.servers, plugins.problems)
+
+
+def _declared(tables: Mapping[str, Mapping[str, Any]], vault: Vault, *, platforms: bool) -> Added:
+    from opsleuth.tools.declared.reading import (  # noqa: PLC0415 - HTTP client and schemas: only for who declares something
+        PLATFORMS,
+        declared_servers,
+        declared_tools,
+        open_servers,
+    )
+
     if not platforms:
         tables = {kind: rows for kind, rows in tables.items() if kind not in PLATFORMS}
-    own, servers = declared_tools(tables, vault), open_servers(declared_servers(tables), vault)
-    foreign = servers.specs if servers else ()
-    plugins = installed(spec.name for spec in (*BUILTIN, *own, *foreign))
-    return Added((*own, *plugins.specs), servers, plugins.problems)
+    return Added(tuple(declared_tools(tables, vault)), open_servers(declared_servers(tables), vault))

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from opsleuth.analysis.ranking import detect
 from opsleuth.analysis.records import Finding, Recording, Span
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.arguments import zulu
@@ -150,6 +149,8 @@ async def findings_of(recording: Recording, signal: str, service: str | None = N
 
     In a thread, so that a long recording does not hold up the other calls.
     """
+    from opsleuth.analysis.ranking import detect  # noqa: PLC0415 - all detectors: loaded by the first call that needs them
+
     found = await asyncio.to_thread(detect, recording)
     by_detector: dict[str, list[Finding]] = defaultdict(list)
     for finding in found:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from opsleuth.analysis.ranking import detect, rank
 from opsleuth.analysis.records import Ranking, Recording, Suspect
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.arguments import zulu
@@ -48,6 +47,8 @@ async def rank_suspects(arguments: RankSuspects, context: ToolContext) -> ToolRe
 
 
 def _ranked(recording: Recording) -> Ranking:
+    from opsleuth.analysis.ranking import detect, rank  # noqa: PLC0415 - all detectors: loaded by the first call
+
     return rank(recording, detect(recording))
 
 

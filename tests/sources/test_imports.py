@@ -38,6 +38,18 @@ def test_no_source_is_loaded_at_start(code: str) -> None:
     assert loaded(code) & {*MODULES, *HEAVY} == set()
 
 
+def test_a_run_on_a_case_with_a_model_loads_only_what_its_first_request_needs() -> None:
+    code = "import opsleuth.console.modeling, opsleuth.graph.session, opsleuth.models.assemble"
+    later = {
+        "opsleuth.analysis.ranking",
+        "opsleuth.models.offline",
+        "opsleuth.tools.declared.reading",
+        "opsleuth.tools.effects.plane",
+        "opsleuth.tools.sources.settings",
+    }
+    assert loaded(code) & {*MODULES, *later} == set()
+
+
 def test_a_source_loads_its_own_kind_alone() -> None:
     code = """
 from opsleuth.tools.sources.opening import open_live

@@ -16,8 +16,8 @@ from opsleuth.state.calls import ResultStatus
 from opsleuth.state.outcome import ExitCode
 from opsleuth.tools.runbooks import LONGEST, RunbooksFind, runbooks_find
 from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.sources.books import runbooks_in
 from opsleuth.tools.sources.memory import MemorySource
-from opsleuth.tools.sources.runbooks import runbooks_in
 from opsleuth.tools.spec import ToolResult
 
 

@@ -14,8 +14,8 @@ from typing import Any, Self
 from opsleuth.analysis.records import LogLine, Recording, Span
 from opsleuth.tools.sources import case_rows as rows
 from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources.books import runbooks_in
 from opsleuth.tools.sources.incident import FILE, Incident, NotACase, read_incident
-from opsleuth.tools.sources.runbooks import runbooks_in
 from opsleuth.tools.sources.seek import SLACK, start_of
 from opsleuth.tools.sources.tables import PARQUET_REMEDY, Row, Trouble, can_read_parquet, find_table
 

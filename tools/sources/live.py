@@ -7,14 +7,16 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from opsleuth.analysis.records import AlertFacts, Recording, Span
 from opsleuth.state.clock import Clock
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.secrets import Vault
-from opsleuth.tools.sources.settings import Common
 from opsleuth.tools.spec import ToolError, Unavailable
+
+if TYPE_CHECKING:
+    from opsleuth.tools.sources.settings import Common
 
 # One read call of a run has ten seconds; what this source cannot tell by then must not cost the others' answer.
 FETCH_SECONDS = 8.5
@@ -74,7 +76,7 @@ class LiveSource(ABC):
 
     capabilities: frozenset[Capability]
 
-    def __init__(self, name: str, settings: Common, surroundings: Surroundings) -> None:
+    def __init__(self, name: str, settings: "Common", surroundings: Surroundings) -> None:
         self.name = name
         self.target = settings.target
         self.clock = surroundings.clock

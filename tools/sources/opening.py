@@ -11,7 +11,6 @@ from opsleuth.state.clock import Clock, SystemClock
 from opsleuth.state.configfile import problems
 from opsleuth.state.errors import ConfigError
 from opsleuth.tools.sources.base import Source
-from opsleuth.tools.sources.config import SETTINGS
 from opsleuth.tools.sources.live import LiveSource, Surroundings
 from opsleuth.tools.sources.secrets import Vault, shown_in
 from opsleuth.tools.spec import ToolError
@@ -53,6 +52,8 @@ def open_live(
 
 def open_one(name: str, stored: Mapping[str, Any], surroundings: Surroundings) -> LiveSource:
     """The source of these settings; nothing is sent yet. Raises ConfigError, ToolError."""
+    from opsleuth.tools.sources.config import SETTINGS  # noqa: PLC0415 - a schema of every kind: a case needs none
+
     try:
         settings = SETTINGS.validate_python(stored)
     except ValidationError as error:
