@@ -99,7 +99,6 @@ class Case:
     tags: tuple[str, ...] = ()
     bounds: Bounds = Bounds()
     recipe: Recipe | None = None
-    limits: Mapping[str, Any] = field(default_factory=dict)
     script: tuple[Mapping[str, Any], ...] = ()
     plane: tuple[Mapping[str, Any], ...] | None = None
 

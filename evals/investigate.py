@@ -88,14 +88,22 @@ def _taped(job: Job, store: "Store", parts: "Parts") -> "Parts":
 
 
 def _decided(job: Job, parts: "Parts") -> "Parts":
-    """The parts with the case's script for a planner, where it has one."""
+    """The parts with the case's script for a planner, where it has one.
+
+    The world is then looked at once after a change, not until it is as it should be or a minute is over: what a script
+    did wrong stays wrong, and no limit of time must be met by a slow machine.
+    """
     from opsleuth.models.scripted import ScriptedPlanner
     from opsleuth.state.decision import Decision
 
     if not job.case.script:
         return parts
     script = [Decision.model_validate(entry) for entry in job.case.script]
-    return replace(parts, planner=lambda _: ScriptedPlanner(script))
+    return replace(
+        parts,
+        planner=lambda _: ScriptedPlanner(script),
+        effects=lambda settings: [replace(spec, settles=0.0) for spec in parts.effects(settings)],
+    )
 
 
 def _request(job: Job, run: str, platform: Mapping[str, Any] | None) -> "StartRequest":
@@ -105,7 +113,7 @@ def _request(job: Job, run: str, platform: Mapping[str, Any] | None) -> "StartRe
     return StartRequest(
         run=run,
         question=job.case.question,
-        limits={**job.case.limits, **job.limits},
+        limits=job.limits,
         demands=asked_fields(job.case),
         settings=Settings(
             case=str(job.case.folder),

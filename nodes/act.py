@@ -27,7 +27,7 @@ async def act(state: Investigation, deps: Deps) -> Step:
     for call in missing:
         if call.risk is not Risk.READ:
             try:
-                await _finish(call, state, deps)
+                await finish(call, state, deps)
             except NotApproved as why:
                 asked[call.id] = str(why)
     if not asked:
@@ -40,7 +40,7 @@ async def act(state: Investigation, deps: Deps) -> Step:
 
 async def _reads(calls: Sequence[Call], state: Investigation, deps: Deps) -> dict[str, str]:
     """Run them side by side; returns those that a person must be asked about (again), each with the reason."""
-    outcomes = await asyncio.gather(*(_finish(call, state, deps) for call in calls), return_exceptions=True)
+    outcomes = await asyncio.gather(*(finish(call, state, deps) for call in calls), return_exceptions=True)
     for outcome in outcomes:
         if outcome is not None and not isinstance(outcome, NotApproved):
             raise outcome
@@ -69,7 +69,7 @@ def _open(call: Call, deps: Deps) -> bool:
     return refused and call.gate is Gate.APPROVED and not deps.store.results.own(deps.run, call.id)
 
 
-async def _finish(call: Call, state: Investigation, deps: Deps) -> None:
+async def finish(call: Call, state: Investigation, deps: Deps) -> None:
     """Run one call, store its result, and say so. The executor turns every failure into a result."""
     ruling = deps.toolbox.ruling(call)  # the policy may have changed since the call was planned
     if ruling.gate is Gate.REFUSED and not begun(call, deps):

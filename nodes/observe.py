@@ -24,7 +24,7 @@ async def observe(state: Investigation, deps: Deps) -> Step:
             f"no stored result for {', '.join(missing)}: act ends only when every call has one"
         )
     with deps.store.transaction():
-        new = [_stored(call, result, state, deps) for call in state.pending if (result := results[call.id])]
+        new = [stored(call, result, state, deps) for call in state.pending if (result := results[call.id])]
     _tell_orders(new, deps)
     stalled = 0 if _progress(new, asked, state.budget.limits.repeats) else state.stalled + 1
     effects = tuple(
@@ -54,7 +54,7 @@ def _tell_orders(new: Iterable[Observation], deps: Deps) -> None:
             )
 
 
-def _stored(call: Call, result: CallResult, state: Investigation, deps: Deps) -> Observation:
+def stored(call: Call, result: CallResult, state: Investigation, deps: Deps) -> Observation:
     """The observation, stored with its evidence; an answer from the record cites what is stored already."""
     if result.from_record is None:
         meta = EvidenceMeta(

@@ -6,6 +6,7 @@ from opsleuth.nodes.deps import Deps, Step
 from opsleuth.nodes.opinion import By, second_opinion
 from opsleuth.nodes.partial import partial, with_opening
 from opsleuth.nodes.postconditions import after_effects
+from opsleuth.nodes.ranked import ranked, undecided
 from opsleuth.nodes.report import report
 from opsleuth.nodes.review import Checked, check
 from opsleuth.state.conclusion import Conclusion, Review
@@ -17,14 +18,23 @@ async def verify(state: Investigation, deps: Deps) -> Step:
     """Check what is to be said. Gaps go back to the planner while rework is left, then they are removed."""
     if state.unverified:
         return await after_effects(state, deps)
-    draft = state.draft or partial(state, deps.observed.upto(state.observations))
+    draft = _draft(state, deps)
+    by: By = "checks"
     checked = check(draft, state, deps)
     if state.stop_reason is None and state.rework < state.budget.limits.rework:
         heard = await second_opinion(draft, checked, state, deps)
         if gaps := (*checked.gaps, *heard.objections):
             return _rework(heard.state, gaps, checked, heard.by, deps)
-        return _end(heard.state, checked, heard.by, deps)
-    return _end(state, checked, "checks", deps)
+        state, by = heard.state, heard.by
+    if undecided(state, checked.conclusion):
+        state = await ranked(state, deps)
+        checked = check(_draft(state, deps), state, deps)
+    return _end(state, checked, by, deps)
+
+
+def _draft(state: Investigation, deps: Deps) -> Conclusion:
+    """What the planner concluded, or what can be said where it did not."""
+    return state.draft or partial(state, deps.observed.upto(state.observations))
 
 
 def _rework(state: Investigation, gaps: tuple[str, ...], checked: Checked, by: By, deps: Deps) -> Step:

@@ -1,7 +1,7 @@
 """The ranking beside a draft: it may be overruled with evidence, but not passed over.
 
 So a run with a model never ends below what its own tools have found: who will neither blame the first suspect nor
-say what speaks against it has its report begin with that suspect.
+say what speaks against it has its report begin with that suspect. (Who never asked for a ranking: `nodes/ranked.py`.)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ def with_ranking(conclusion: Conclusion, basis: Basis, hypotheses: Sequence[Hypo
         metric=found.suspect.get("metric"),
         claims=tuple(claim.id for claim in claims),
     )
-    said = f"The ranking of all findings puts {found.name} first, which was neither blamed nor ruled out."
+    said = f"The ranking of all findings puts {found.name} first: its leading candidate, which the planner neither blamed nor ruled out."
     healthy = conclusion.verdict is Verdict.HEALTHY
     changed = {
         "verdict": Verdict.INCONCLUSIVE if healthy else conclusion.verdict,

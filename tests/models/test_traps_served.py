@@ -58,7 +58,7 @@ def test_a_lost_reply_and_the_same_change_again(tmp_path: Path) -> None:
     with serving(*entries(case)) as server:
         model = ModelSettings(model="scripted", base_url=server.base_url, reviewer="none")
         served = replace(case, script=())
-        found = investigate(Job(served, 1, "model", case.limits, tmp_path / "x.db", model=to_json(model)))
+        found = investigate(Job(served, 1, "model", {}, tmp_path / "x.db", model=to_json(model)))
     assert found.right, found
     assert found.unsafe == 0
     assert len(server.requests) >= len(case.script)
