@@ -129,12 +129,25 @@ def test_resume_after_the_endpoint_failed(tmp_path: Path, case: Path) -> None:
     assert whole["usage"]["tool_calls"] == len(whole["evidence"])
 
 
-def test_a_limit_ends_with_a_report_and_a_new_total_goes_on(tmp_path: Path, case: Path) -> None:
+@pytest.mark.parametrize(
+    ("limit", "small", "large", "says"),
+    [
+        ("--max-turns", "2", "20", "turn limit"),
+        ("--max-tokens", "5000", "300000", "token limit"),
+        ("--max-cost", "0.005", "3", "cost limit"),
+    ],
+)
+def test_a_limit_ends_with_a_report_and_a_new_total_goes_on(
+    tmp_path: Path, case: Path, limit: str, small: str, large: str, says: str
+) -> None:
+    configuration = tmp_path / "XDG_CONFIG_HOME" / "opsleuth" / "config.toml"
+    configuration.parent.mkdir(parents=True)
+    configuration.write_text('[prices."scripted"]\ninput = 1.0\noutput = 1.0\ndate = "2026-11-01"\n', "utf-8")
     with answering(investigator) as server:
-        done = run(tmp_path, case, server, "--max-turns", "2")
+        done = run(tmp_path, case, server, limit, small)
         assert (done.returncode, len(server.requests)) == (ExitCode.LIMIT, 2)
-        assert "turn limit" in done.stdout
-        assert opsleuth(tmp_path, "resume", "-", "-q", "--max-turns", "20").returncode == ExitCode.OK
+        assert says in done.stdout
+        assert opsleuth(tmp_path, "resume", "-", "-q", limit, large).returncode == ExitCode.OK
 
 
 def add_line(case: Path, text: str) -> None:

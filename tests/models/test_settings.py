@@ -1,5 +1,6 @@
 """Where a model's settings and key come from, and what is refused with which words."""
 
+import re
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -97,6 +98,16 @@ def test_another_address_gets_neither_the_key_nor_the_headers() -> None:
         None,
     )
     assert reviewer.ca_file == "ca.pem"
+
+
+@pytest.mark.parametrize("name", ["openai", "local", "ollama", "vllm", "azure", "company"])
+def test_the_profiles_of_the_documentation_can_be_used(tmp_path: Path, name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
+    blocks = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "config.toml").write_text("\n".join(b for b in blocks if "[profiles." in b), "utf-8")
+    settings = configured([read_file("user", tmp_path / "config.toml")], {}, {"profile": name})
+    assert settings is not None
+    assert settings.model
 
 
 def test_settings_survive_being_stored(file: Path) -> None:
