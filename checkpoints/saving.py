@@ -41,8 +41,8 @@ _Writes = tuple[RunnableConfig, Sequence[tuple[str, Any]], str, str]
 class Saver(BaseCheckpointSaver[str]):
     """What our savers have in common. Stands before the framework's own class among the bases.
 
-    What a node that has ended wrote is stored with the checkpoint that follows, in one transaction: each one
-    waits for the disk. Whoever reads before that, or closes the saver, finds it stored all the same.
+    What a node that has ended wrote is kept back until the checkpoint that follows: that holds the same values, so they
+    are stored once. Whoever reads before that, or closes the saver, finds the writes stored all the same.
     """
 
     place: Place
@@ -64,7 +64,7 @@ class Saver(BaseCheckpointSaver[str]):
 
     @contextmanager
     def writing(self, thread: str) -> Iterator[None]:
-        """What ended nodes wrote and what is written inside, in one transaction."""
+        """What is kept back and what is written inside, in one transaction."""
         ended, self._ended = self._ended, []
         with self.transaction(thread):
             for writes in ended:
@@ -116,6 +116,8 @@ class Saver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
+        before = _of(config)
+        self._ended = [writes for writes in self._ended if _of(writes[0]) != before]
         with self.writing(config["configurable"]["thread_id"]):
             return self.put(config, checkpoint, metadata, new_versions)
 
@@ -129,3 +131,8 @@ class Saver(BaseCheckpointSaver[str]):
     async def adelete_thread(self, thread_id: str) -> None:
         with self.writing(thread_id):
             self.delete_thread(thread_id)
+
+
+def _of(config: RunnableConfig) -> tuple[Any, Any]:
+    """The thread and the checkpoint that are meant."""
+    return config["configurable"]["thread_id"], config["configurable"].get("checkpoint_id")
