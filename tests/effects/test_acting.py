@@ -60,11 +60,12 @@ def test_a_rollback_is_asked_executed_once_and_checked(acting: Acting, plane: Pl
         acting.approve(asked)
 
 
-def test_the_fix_was_executed_and_the_service_is_still_broken(acting: Acting, plane: PlaneServer) -> None:
+def test_the_fix_was_executed_and_the_service_is_still_broken(tmp_path: Path, plane: PlaneServer) -> None:
+    acting = Acting(tmp_path, url(plane), settles=0.0)
     again = concludes("orders-api is well again. It was restarted.", "E2", verdict="healthy")
     acting.start(calls(("service_restart", {"service": "orders-api"})), again, again, again)
     acting.approve_all()
-    outcome = acting.resume(seconds=1.5)
+    outcome = acting.resume()
     assert applied(plane) == [("restart", "orders-api")]
     assert outcome.exit_code is ExitCode.CHECK_FAILED
     assert outcome.report is not None
@@ -267,12 +268,13 @@ def test_read_only_removes_the_tools(acting: Acting, plane: PlaneServer) -> None
     assert "no tool 'service_rollback'" in warning["data"]["message"]
 
 
-def test_a_lie_is_found_out(acting: Acting, plane: PlaneServer) -> None:
+def test_a_lie_is_found_out(tmp_path: Path, plane: PlaneServer) -> None:
     """It says done and did nothing: the check afterwards is what counts."""
+    acting = Acting(tmp_path, url(plane), settles=0.0)
     acting.start(calls(("message_send", MESSAGE)), DONE)
     switch(plane, mode="lie")
     acting.approve_all()
-    outcome = acting.resume(seconds=1.5)
+    outcome = acting.resume()
     assert applied(plane) == []
     assert outcome.exit_code is ExitCode.CHECK_FAILED
 

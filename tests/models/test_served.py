@@ -84,7 +84,8 @@ def test_wrong_calls_never_run(tmp_path: Path, case: Path) -> None:
     assert done.returncode == ExitCode.INCONCLUSIVE, done.stdout + done.stderr
     for place, (_, _, says) in enumerate(WRONG):
         assert says in words(server.requests[2 * place + 1]), says
-    assert report(tmp_path)["usage"]["tool_calls"] == len(WRONG)
+    asked = [row for row in report(tmp_path)["evidence"] if row["purpose"] == "to see it"]
+    assert len(asked) == len(WRONG)
 
 
 def test_three_wrong_decisions_end_the_run(tmp_path: Path, case: Path) -> None:
