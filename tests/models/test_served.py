@@ -24,6 +24,7 @@ from model_rig import answering, serving, words
 from opsleuth.models.server.rules import RULES, investigator
 from opsleuth.models.server.serve import ModelServer
 from opsleuth.models.server.spoil import Spoiled
+from opsleuth.nodes.ranked import PURPOSE
 from opsleuth.scenarios.orders import write_case
 from opsleuth.state.outcome import ExitCode
 
@@ -84,8 +85,11 @@ def test_wrong_calls_never_run(tmp_path: Path, case: Path) -> None:
     assert done.returncode == ExitCode.INCONCLUSIVE, done.stdout + done.stderr
     for place, (_, _, says) in enumerate(WRONG):
         assert says in words(server.requests[2 * place + 1]), says
-    asked = [row for row in report(tmp_path)["evidence"] if row["purpose"] == "to see it"]
-    assert len(asked) == len(WRONG)
+    ended = report(tmp_path)
+    ranked = [
+        row for row in ended["evidence"] if row["purpose"] == PURPOSE
+    ]  # the program's own call at the end
+    assert ended["usage"]["tool_calls"] == len(WRONG) + len(ranked)
 
 
 def test_three_wrong_decisions_end_the_run(tmp_path: Path, case: Path) -> None:
