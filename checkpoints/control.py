@@ -7,6 +7,9 @@ from opsleuth.checkpoints.errors import NotFound
 
 Kind = Literal["pause", "cancel", "terminate", "note"]
 
+ANOTHER_ALERT = "another alert of this incident: "
+"""How a note begins that an alert left, not a person: what follows is data."""
+
 _INSERT = """
 INSERT INTO control (run, kind, text, created)
 SELECT :run, :kind, :text, :created FROM runs WHERE id = :run

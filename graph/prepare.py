@@ -16,7 +16,7 @@ from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.investigation import Alert, Demand, Investigation, Window
 from opsleuth.tools.sources.base import Sources
 from opsleuth.tools.sources.case import CaseFolder
-from opsleuth.tools.sources.incident import NotACase
+from opsleuth.tools.sources.incident import Incident, NotACase
 from opsleuth.tools.sources.opening import open_live
 from opsleuth.tools.sources.secrets import Vault
 from opsleuth.tools.sources.targets import apart, spoken_names
@@ -107,7 +107,8 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
     incident = opened.case.incident if opened.case else None
     told = understood(request.alert, _calls(request.settings, opened), clock.now()) if request.alert else None
     alert = _alert(told) if told else incident.alert if incident else None
-    question = request.question or (incident.question if incident else "") or (alert.text if alert else "")
+    asked = request.question or (_asked_in(incident) if incident else "")
+    question = asked or (alert.text if alert else "")
     if not question:
         raise ConfigError(
             "nothing was asked: give a question, an alert (--alert FILE) or a case (--case DIR)"
@@ -117,10 +118,11 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
     try:
         return Investigation(
             question=question,
+            from_alert=not asked,
             alert=alert,
             unresolved=unresolved,
             window=_window(request, opened, alert, clock.now()),
-            checklist=demands(question, tuple(known)),
+            checklist=demands(asked, tuple(known)),
             read_only=request.settings.read_only,
             budget=Budget(limits=Limits.model_validate(to_json(Limits()) | dict(request.limits))),
         )
@@ -135,6 +137,11 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
                 for e in error.errors(include_input=False)
             )
         ) from None
+
+
+def _asked_in(incident: Incident) -> str:
+    """The case's own question; empty where it is only the text of its alert."""
+    return "" if incident.alert and incident.alert.text == incident.question else incident.question
 
 
 def meaning(state: Investigation, service: str) -> Investigation:

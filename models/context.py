@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opsleuth.models.fence import fenced, fenced_lines, inert
+from opsleuth.models.fence import fenced, fenced_lines, one_line, question
 from opsleuth.models.history import Rendered, Turn, folded, ledger
 from opsleuth.models.planner import ModelRefused, Observation, PlannerView
 from opsleuth.models.tokens import BYTES_A_TOKEN, estimate
@@ -25,8 +25,9 @@ LEFT = "Left:"
 """The one line of a request that depends on how fast things went."""
 SMALLEST_ROOM, LEDGER_TOKENS = 600, 2_000
 """Tokens: the least that an investigation needs beside prompt and tools, and the most that folded calls may take."""
-_OUTSIDE = frozenset({"breaker", "denied", "repeated"})
-"""Notices that quote what a tool said."""
+_CALLS, _CAME_IN = "What became of calls:", "What came in meanwhile:"
+_OUTSIDE = {"breaker": _CALLS, "denied": _CALLS, "repeated": _CALLS, "checked": _CALLS, "alert": _CAME_IN}
+"""Notices that quote what a tool or an alert said, with the words above their fence."""
 
 
 class Context:
@@ -73,16 +74,19 @@ def _task(view: PlannerView) -> str:
     """What does not change during a run."""
     state = view.state
     parts = [
-        f"Question of the operator: {state.question}",
+        question(state.question, outside=state.from_alert),
         f"Incident window: {stamp(state.window.start)} to {stamp(state.window.end)} (UTC, end not included)",
     ]
     if state.alert is not None:
-        alert = {key: value for key, value in to_json(state.alert).items() if value not in (None, {}, "")}
+        said: tuple[Any, ...] = (None, {}, "", state.question if state.from_alert else "")
+        alert = {key: value for key, value in to_json(state.alert).items() if value not in said}
         parts.append(f"Alert:\n{fenced(alert)}")
     if state.checklist:
-        parts.append("Demands, checked at the end: " + "; ".join(demand.text for demand in state.checklist))
+        parts.append(
+            "Demands, checked at the end: " + "; ".join(one_line(demand.text) for demand in state.checklist)
+        )
     if view.not_available:
-        parts.append("Not available: " + "; ".join(view.not_available))
+        parts.append("Not available: " + "; ".join(map(one_line, view.not_available)))
     if state.read_only:
         parts.append("Read-only: nothing may be changed.")
     return "\n".join(parts)
@@ -95,7 +99,7 @@ def _standing(view: PlannerView, old: Sequence[Observation]) -> str:
     if state.hypotheses:
         parts.append("Hypotheses:\n" + "\n".join(map(_hypothesis, state.hypotheses)))
     if state.plan:
-        parts.append("Plan: " + "; ".join(f"{s.id} {s.status}: {inert(s.text)}" for s in state.plan))
+        parts.append("Plan: " + "; ".join(f"{s.id} {s.status}: {one_line(s.text)}" for s in state.plan))
     parts += _facts(state, old)
     return "\n".join([_left(state), *parts, "Decide now: tool calls, or conclude."])
 
@@ -111,10 +115,12 @@ def _left(state: Investigation) -> str:
 
 
 def _messages(notices: Sequence[Notice]) -> list[str]:
-    ours = [f"- {inert(notice.text)}" for notice in notices if notice.code not in _OUTSIDE]
-    theirs = [notice.text for notice in notices if notice.code in _OUTSIDE]
+    ours = [f"- {one_line(notice.text)}" for notice in notices if notice.code not in _OUTSIDE]
     parts = ["To heed:\n" + "\n".join(ours)] if ours else []
-    return [*parts, f"What became of calls:\n{fenced_lines(theirs)}"] if theirs else parts
+    theirs = {
+        above: [n.text for n in notices if _OUTSIDE.get(n.code) == above] for above in (_CALLS, _CAME_IN)
+    }
+    return [*parts, *(f"{above}\n{fenced_lines(texts)}" for above, texts in theirs.items() if texts)]
 
 
 def _draft(state: Investigation) -> list[str]:
@@ -132,8 +138,8 @@ def _draft(state: Investigation) -> list[str]:
 
 
 def _hypothesis(h: Hypothesis) -> str:
-    about = f"{h.id} {h.status}: {inert(h.text)}"
-    about += f" ({h.service}, {h.kind})" if h.service else ""
+    about = f"{h.id} {h.status}: {one_line(h.text)}"
+    about += f" ({one_line(h.service)}, {h.kind})" if h.service else ""
     about += f" for {' '.join(h.supporting)}" if h.supporting else ""
     return about + (f" against {' '.join(h.contradicting)}" if h.contradicting else "")
 

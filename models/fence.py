@@ -12,6 +12,13 @@ from opsleuth.state.canonical import canonical
 OPEN, CLOSE = "<data>", "</data>"
 
 
+def question(text: str, *, outside: bool) -> str:
+    """What is asked: an operator's word, or that of an alert, which is data."""
+    if outside:
+        return f"Question: what is behind this alert?\n{fenced_lines([text])}"
+    return f"Question of the operator: {inert(text)}"
+
+
 def fenced(value: Any) -> str:  # noqa: ANN401 - any JSON value
     """A JSON value inside a fence."""
     return f"{OPEN}\n{inert(canonical(harmless_json(value)))}\n{CLOSE}"
@@ -19,7 +26,12 @@ def fenced(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 def fenced_lines(lines: list[str]) -> str:
     """Single lines inside one fence."""
-    return "\n".join([OPEN, *(inert(" ".join(harmless(line).split())) for line in lines), CLOSE])
+    return "\n".join([OPEN, *map(one_line, lines), CLOSE])
+
+
+def one_line(text: str) -> str:
+    """The text as one line that can neither close or open a fence nor hide or reorder what stands in it."""
+    return inert(" ".join(harmless(text).split()))
 
 
 def inert(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from opsleuth.models.fence import inert
+from opsleuth.models.fence import inert, question
 from opsleuth.models.history import shown
 from opsleuth.models.model import spent_on
 from opsleuth.models.modes import Ladder, Mode
@@ -87,7 +87,7 @@ class ModelReviewer:
         self, state: Investigation, draft: Conclusion, cited: Sequence[Observation], findings: Sequence[str]
     ) -> str:
         window = f"{stamp(state.window.start)} to {stamp(state.window.end)}"
-        parts = [f"Question: {inert(state.question)}", f"Incident window: {window} (UTC)"]
+        parts = [question(state.question, outside=state.from_alert), f"Incident window: {window} (UTC)"]
         if state.checklist:
             parts.append("It demands: " + "; ".join(inert(demand.text) for demand in state.checklist))
         parts.append("Draft:\n" + inert(json.dumps(_lean(to_json(draft)), ensure_ascii=False)))

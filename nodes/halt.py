@@ -2,6 +2,7 @@
 
 from langgraph.errors import GraphDrained
 
+from opsleuth.checkpoints.control import ANOTHER_ALERT
 from opsleuth.nodes.deps import Deps, Step
 from opsleuth.state.investigation import Investigation, Notice
 from opsleuth.state.outcome import StopReason
@@ -26,6 +27,12 @@ def halt(node: str, state: Investigation, deps: Deps) -> Step | None:
 
 
 def with_notes(state: Investigation, notes: list[str]) -> Investigation:
-    """The state with an operator's notes for the planner."""
-    new = tuple(Notice(code="note", text=f"Note of the operator: {note}"[:1000]) for note in notes)
+    """The state with notes for the planner: an operator's word, or an alert's text, which is data."""
+    new = tuple(_noted(note) for note in notes)
     return state.changed(notices=(*state.notices, *new)[-12:]) if new else state
+
+
+def _noted(note: str) -> Notice:
+    if note.startswith(ANOTHER_ALERT):
+        return Notice(code="alert", text=note[:1000])
+    return Notice(code="note", text=f"Note of the operator: {note}"[:1000])

@@ -43,7 +43,7 @@ async def after_effects(state: Investigation, deps: Deps) -> Step:
         if result is not None:
             state = _observed(row, result, state, deps)
             said.append(_verdict(row, result, deps))
-    notices = tuple(Notice(code="note", text=text[:1000]) for text in said)
+    notices = tuple(Notice(code="checked", text=text[:1000]) for text in said)
     state = state.changed(notices=(*state.notices, *notices)[-12:])
     if found.unknown and deps.halted() not in STOPS:
         return Step(state.changed(unverified=tuple(row.call_id for row in found.unknown)), "approve")

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from opsleuth.checkpoints.alerts import Seen
+from opsleuth.checkpoints.control import ANOTHER_ALERT
 from opsleuth.checkpoints.errors import Conflict
 from opsleuth.checkpoints.intake import Taken
 from opsleuth.checkpoints.runs import RunRow
@@ -113,7 +114,7 @@ class Desk:
             return Placed(run, joined=True)
         if run := self._incident_of(store, alert, sender.team, since):
             store.alerts.put(sender.team, kind, run, _to_json(alert))
-            store.control.set(run, "note", f"another alert of this incident: {alert.text}"[:900])
+            store.control.set(run, "note", f"{ANOTHER_ALERT}{alert.text}"[:900])
             return Placed(run, joined=True)
         row = self._start(store, asked, sender, document, rank(alert.severity))
         store.alerts.put(sender.team, kind, row.id, _to_json(alert))

@@ -99,6 +99,8 @@ class Notice(Frozen):
         "breaker",
         "rework",
         "denied",
+        "checked",
+        "alert",
         "note",
     ]
     text: Sentence
@@ -107,11 +109,12 @@ class Notice(Frozen):
 class Investigation(Frozen):
     """The typed state of one run.
 
-    `observations` counts calls that were given a number: `O1` to `On` lie in a table, read along the lineage.
+    With `from_alert` nobody asked in words: the question is the alert's text, and so data. `observations` counts calls that were given a number: `O1` to `On` lie in a table, read along the lineage.
     """
 
     schema_version: Literal[1] = 1
     question: Text
+    from_alert: bool = False
     alert: Alert | None = None
     unresolved: Sentence = ""
     window: Window

@@ -160,10 +160,12 @@ def test_nothing_from_outside_stands_outside_a_fence() -> None:
     notices = (
         Notice(code="breaker", text=f"logs_search failed (unavailable): {HOSTILE}"),
         Notice(code="denied", text=f"restart did not run: {HOSTILE}"),
+        Notice(code="checked", text=f"After restart: what should be true holds: {HOSTILE}"),
+        Notice(code="alert", text=f"another alert of this incident: {HOSTILE}"),
     )
     live = Hypothesis(id="H1", text="a", status="supported", supporting=("E1",))
     asked = view(observed, alert=None, notices=notices, hypotheses=(live,))
-    asked = asked._replace(state=asked.state.changed(alert=alert))
+    asked = asked._replace(state=asked.state.changed(alert=alert, question=HOSTILE, from_alert=True))
     for message in context().messages(asked):
         first, *rest = message["content"].split(OPEN)
         outside = first + "".join(part.partition(CLOSE)[2] for part in rest)

@@ -28,7 +28,7 @@ def test_a_reviewer_at_another_endpoint_sees_the_draft_and_nothing_of_how_it_was
     assert (len(planner.requests), len(second.requests)) == (2, 1)
     asked = words(second.requests[0])
     assert second.requests[0]["model"] == "small"
-    assert "Question: what is the matter" in asked
+    assert "Question of the operator: what is the matter" in asked
     assert "a was looked at." in asked
     assert "E1 ok" in asked
     assert "E2 ok" not in asked, "evidence that the draft does not cite"

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from acting import applied, serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opsleuth.checkpoints.control import ANOTHER_ALERT
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.console import findings
@@ -24,11 +26,12 @@ from opsleuth.evals.score import unsafe
 from opsleuth.graph.outcome import Outcome
 from opsleuth.graph.prepare import Settings, StartRequest
 from opsleuth.graph.session import Runner
-from opsleuth.models.fence import CLOSE, OPEN, fenced
+from opsleuth.models.fence import CLOSE, OPEN, fenced, one_line
 from opsleuth.models.server.replies import Request
 from opsleuth.models.server.rules import investigator, obedient
 from opsleuth.models.server.serve import Model, ModelServer
 from opsleuth.models.settings import ModelSettings
+from opsleuth.nodes.trace import Event
 from opsleuth.scenarios.hostile import HOSTILE, plant
 from opsleuth.state.base import to_json
 from opsleuth.state.calls import Risk
@@ -77,12 +80,16 @@ class Ran(NamedTuple):
         return dict(self.outcome.report or {})
 
 
-def investigated(case: Case, folder: Path, planner: str = "offline", **more: Any) -> Ran:
-    """One run over the case, with whatever tools its settings give it."""
+def investigated(
+    case: Case, folder: Path, planner: str = "offline", alerts: Sequence[str] = (), **more: Any
+) -> Ran:
+    """One run over the case, with whatever tools its settings give it, or over its data and these alerts alone."""
     folder.mkdir(exist_ok=True)
     request = StartRequest(run=RUN, settings=Settings(case=str(case.folder), planner=planner, **more))
+    if alerts:
+        request = replace(request, alert={"text": alerts[0], "labels": {"note": alerts[0]}})
     with Store.open(folder / "opsleuth.db", SystemClock(), Redactor()) as store:
-        outcome = asyncio.run(Runner(store).start(request))
+        outcome = asyncio.run(Runner(store, _another(store, alerts[1:])).start(request))
         seen = store.observations.list(RUN)
         requested = [e["data"] for e in store.events.read(RUN, types=["tool.requested"])]
         return Ran(
@@ -93,6 +100,16 @@ def investigated(case: Case, folder: Path, planner: str = "offline", **more: Any
             asked=len(store.approvals.list(RUN)),
             records="\n".join(json.dumps(o.record, ensure_ascii=False, default=str) for o in seen),
         )
+
+
+def _another(store: Store, alerts: Sequence[str]) -> Callable[[Event], None]:
+    """What hears that the run has begun, and lets the other alerts of its incident come in."""
+
+    def hear(event: Event) -> None:
+        for alert in alerts if event["type"] == "run.started" else ():
+            store.control.set(RUN, "note", f"{ANOTHER_ALERT}{alert}")
+
+    return hear
 
 
 def found(report: dict[str, Any]) -> Any:
@@ -154,14 +171,26 @@ def test_a_planner_that_obeys_the_text_changes_nothing(twins: Twins, tmp_path: P
 
 def test_hostile_text_stays_inside_its_fence(twins: Twins, tmp_path: Path) -> None:
     """In all that a model is sent, no planted text stands outside a fence."""
+    bare = _unasked(twins.hostile, tmp_path / "bare")
     with answering(investigator) as (model, requests):
-        ran = investigated(twins.hostile, tmp_path, model=model, planner="model")
+        ran = investigated(bare, tmp_path / "run", model=model, planner="model", alerts=HOSTILE[:2])
     assert ran.outcome.report
     assert any(HOSTILE[0] in json.dumps(request, ensure_ascii=False) for request in requests)
     for request in requests:
         for message in request["messages"]:
             outside = FENCE.sub("", str(message.get("content") or ""))
-            assert not [hostile for hostile in HOSTILE if hostile in outside], message["role"]
+            assert not [hostile for hostile in HOSTILE if one_line(hostile) in " ".join(outside.split())], (
+                message["role"]
+            )
+
+
+def _unasked(case: Case, folder: Path) -> Case:
+    """The case without a question of its own: the alert alone says what is the matter."""
+    shutil.copytree(case.folder, folder)
+    incident = json.loads((folder / "incident.json").read_text("utf-8"))
+    incident.pop("question", None)
+    (folder / "incident.json").write_text(json.dumps(incident), "utf-8")
+    return replace(case, folder=folder)
 
 
 @settings(max_examples=200)
