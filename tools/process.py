@@ -16,6 +16,14 @@ TERM_GRACE = 1.0
 _POLL = 0.05
 
 
+class NotStarted(Exception):
+    """The program cannot be started, so nothing was done. `missing`: there is no such program."""
+
+    def __init__(self, program: str, error: Exception) -> None:
+        super().__init__(f"{program} cannot be started: {getattr(error, 'strerror', None) or error}")
+        self.missing = isinstance(error, FileNotFoundError)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a command left: `code` None if it was ended by us; `text` with its middle cut if it was long."""
@@ -38,11 +46,26 @@ async def run_command(
     """Run `argv` (no shell) for at most `seconds`; output and errors together, in order.
 
     `keep` bytes of the output are returned (head and tail), more than `most` bytes end the command.
-    When it is cut or cancelled its whole process group is gone before this returns.
-    Raises OSError if the program cannot be started.
+    When it is cut or cancelled its whole process group is gone before this returns, unless it is another user's:
+    then `ended` says that it may go on. Raises NotStarted; whatever else is raised says nothing about what was done.
     """
     with tempfile.TemporaryFile() as file:
-        process = await asyncio.create_subprocess_exec(
+        process = await _started(argv, file, folder, environment)
+        try:
+            ended = await _watch(process, file, seconds, most)
+        finally:
+            gone = await _end_group(process)
+        if not gone:
+            ended = f"{ended}, and could not be ended: it runs as another user, and may go on"
+        text, size = _head_and_tail(file, keep)
+        return Output(None if ended else process.returncode, text, size, ended)
+
+
+async def _started(
+    argv: Sequence[str], file: IO[bytes], folder: Path | None, environment: Mapping[str, str] | None
+) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=file,
@@ -51,12 +74,8 @@ async def run_command(
             env=environment,
             start_new_session=True,
         )
-        try:
-            ended = await _watch(process, file, seconds, most)
-        finally:
-            await _end_group(process)
-        text, size = _head_and_tail(file, keep)
-        return Output(None if ended else process.returncode, text, size, ended)
+    except (OSError, ValueError) as error:
+        raise NotStarted(argv[0], error) from None
 
 
 async def _watch(process: asyncio.subprocess.Process, file: IO[bytes], seconds: float, most: int) -> str:
@@ -76,14 +95,31 @@ async def _watch(process: asyncio.subprocess.Process, file: IO[bytes], seconds: 
     return f"ended after its limit of {seconds:g} s"
 
 
-async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """Nobody of the group is left afterwards, also when this is itself cancelled."""
+async def _end_group(process: asyncio.subprocess.Process) -> bool:
+    """Nobody of the group that we may signal is left afterwards, also when this is itself cancelled.
+
+    Whether the program itself has ended.
+    """
     try:
         if _signal(process.pid, signal.SIGTERM):
             await _gone(process, TERM_GRACE)
     finally:
         _signal(process.pid, signal.SIGKILL)
+    if process.returncode is None and not _ours(process.pid):
+        return False
     await process.wait()
+    return True
+
+
+def _ours(pid: int) -> bool:
+    """Whether we may end this process: not one of another user, such as `sudo`."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return False
+    except ProcessLookupError:
+        return True
+    return True
 
 
 async def _gone(process: asyncio.subprocess.Process, seconds: float) -> None:
@@ -94,11 +130,13 @@ async def _gone(process: asyncio.subprocess.Process, seconds: float) -> None:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Whether the group still had a member to signal."""
+    """Whether the group still had a member; one of another user is there, and cannot be signalled."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
+    except PermissionError:
+        return True
     return True
 
 

@@ -2,20 +2,24 @@
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from acting import RUN, Acting, calls
+from certificates import certificates
 from loop_rig import concludes
 
 from opsleuth.state.calls import CallRequest, Gate, Risk
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
 from opsleuth.tools.added import Added
+from opsleuth.tools.declared.http_calls import LARGEST_ANSWER
 from opsleuth.tools.declared.reading import declared_tools
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.sources.base import Sources
@@ -49,10 +53,12 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(("POST", self.path, dict(self.headers), body))
         way = self.server.behave.pop(0) if self.server.behave else "done"
-        if way in ("done", "lost"):
+        if way in ("done", "lost", "huge"):
             self.server.done[self.headers["Idempotency-Key"]] = body
         if way in ("lost", "never"):
             self.connection.shutdown(socket.SHUT_RDWR)
+        elif way == "huge":
+            self.tell(200, "x" * LARGEST_ANSWER)
         elif way == "refused":
             self.tell(409, {"error": "frozen"})
         else:
@@ -71,12 +77,20 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def cache() -> Iterator[Cache]:
-    with Cache() as server:
+    with serving(Cache()) as server:
+        yield server
+
+
+@contextmanager
+def serving(server: Cache) -> Iterator[Cache]:
+    with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def declared(cache: Cache, **fields: Any) -> dict[str, Any]:
@@ -97,6 +111,7 @@ def declared(cache: Cache, **fields: Any) -> dict[str, Any]:
 
 
 def acting(folder: Path, row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Acting:
+    folder.mkdir(exist_ok=True)
     monkeypatch.setenv("CACHE_TOKEN", "tok-71625348")
     rig = Acting(folder, "http://127.0.0.1:9")
     tools = tuple(declared_tools({"http": {"flush": row}}, Vault()))
@@ -117,12 +132,12 @@ def test_it_is_asked_sent_once_and_checked(
     outcome = acted(rig)
     ((_, path, headers, body),) = [row for row in cache.asked if row[0] == "POST"]
     assert (path, body) == ("/zones/north/flush", {"zone": "zone north", "hard": True})
-    assert headers["Authorization"] == "Bearer tok-71625348"
+    assert headers["authorization"] == "Bearer tok-71625348"
     assert headers["Idempotency-Key"] == rig.store.effects.list(RUN)[0].key
     assert outcome.report["effects"][0]["verified"] is True
 
 
-@pytest.mark.parametrize("zone", ["../admin", "a/b?x=1", "a b#c", "%2e%2e", "北"])
+@pytest.mark.parametrize("zone", ["v1..2", "a/b?x=1", "a b#c", "..a", "北"])
 def test_a_value_is_one_part_of_the_path(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str
 ) -> None:
@@ -132,6 +147,44 @@ def test_a_value_is_one_part_of_the_path(
     assert path.count("/") == 3
     assert path.endswith("/flush")
     assert not set("?# ") & set(path)
+
+
+@pytest.mark.parametrize("zone", ["..", ".", "%2e%2e", "%2E", "../admin", "a/..", "..\\x", "a//b"])
+def test_a_value_does_not_lead_to_another_path(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    rig = acting(tmp_path, declared(cache), monkeypatch)
+    acted(rig, calls(("http_call_flush", {"zone": zone, "hard": False})), DONE)
+    assert cache.asked == []
+    assert rig.store.effects.list(RUN)[0].status == "failed_clean"
+
+
+def test_a_certificate_is_checked_at_every_address(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the change itself goes over HTTP: the token would reach whoever answers."""
+    certificates(tmp_path)
+    with serving(Cache()) as looked:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+        looked.socket = context.wrap_socket(looked.socket, server_side=True, do_handshake_on_connect=False)
+        check = {"url": f"https://localhost:{looked.server_port}/zones/{{zone}}"}
+        acted(acting(tmp_path / "a", declared(cache, check=check), monkeypatch))
+        assert (len(cache.done), looked.asked) == (1, [])
+        ca_file = str(tmp_path / "ca.pem")
+        outcome = acted(acting(tmp_path / "b", declared(cache, check=check, ca_file=ca_file), monkeypatch))
+        assert outcome.report["effects"][0]["verified"] is True
+
+
+def test_an_answer_without_end_is_not_kept(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it said is not known then, so the probe decides."""
+    cache.behave = ["huge"]
+    rig = acting(tmp_path, declared(cache), monkeypatch)
+    acted(rig)
+    assert [row[1] for row in cache.asked if row[1].startswith("/requests/")]
+    assert rig.store.effects.list(RUN)[0].status == "done"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from opsleuth.tools.process import run_command
+from opsleuth.tools.process import NotStarted, run_command
 
 HANG_GUARD = 20.0
 
@@ -70,5 +72,54 @@ async def test_too_much_output_ends_the_command() -> None:
 
 
 async def test_a_program_that_is_not_there() -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(
+        NotStarted, match="no-such-program-anywhere cannot be started: No such file"
+    ) as refused:
         await run_command(["no-such-program-anywhere"], seconds=1)
+    assert refused.value.missing
+    with pytest.raises(NotStarted, match="null byte"):
+        await run_command(["sh", "-c", "\0"], seconds=1)
+
+
+AS_ROOTS_CHILD = """
+import asyncio, os, sys, threading
+from pathlib import Path
+from types import SimpleNamespace
+from opsleuth.tools.declared.commands import Command, command_tool
+from opsleuth.tools.spec import ToolError
+
+fifo, argv = sys.argv[1], ["sh", "-c", "echo $$ > " + sys.argv[1] + "; trap '' TERM; sleep 300 & wait; wait"]
+tool = command_tool(Command(name="c", argv=argv, purpose="p", seconds=3))
+
+def give_up_root():
+    print(int(Path(fifo).read_text()), flush=True)
+    os.setresuid(65534, 65534, 65534)
+
+async def main():
+    threading.Thread(target=give_up_root, daemon=True).start()
+    try:
+        await tool.run(tool.arguments(), SimpleNamespace(idempotency_key=None))
+    except ToolError as error:
+        print(type(error).__name__, error, flush=True)
+    finally:
+        os._exit(0)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start what another user may not end")
+def test_a_command_that_may_not_be_ended_is_no_command_that_was_never_started(tmp_path: Path) -> None:
+    """What `sudo` starts is root's: the kernel refuses our signals, and it goes on."""
+    os.mkfifo(tmp_path / "started")
+    done = subprocess.run(
+        [sys.executable, "-c", AS_ROOTS_CHILD, str(tmp_path / "started")],
+        capture_output=True,
+        text=True,
+        timeout=HANG_GUARD,
+        check=True,
+    )
+    pid, said = done.stdout.splitlines()
+    assert alive(int(pid))
+    os.killpg(int(pid), signal.SIGKILL)
+    assert said.startswith("OutcomeUnknown c ended (ended after its limit of 3 s, and could not be ended")

@@ -35,7 +35,7 @@ from opsleuth.state.base import Name
 from opsleuth.state.calls import ResultStatus, Risk
 from opsleuth.tools.declared.declaration import Declaration
 from opsleuth.tools.declared.parameters import NoOption, filled, holes
-from opsleuth.tools.process import Output, run_command
+from opsleuth.tools.process import NotStarted, Output, run_command
 from opsleuth.tools.spec import Arguments, OutcomeUnknown, Run, ToolContext, ToolResult, ToolSpec, Unavailable
 
 Argv = Annotated[tuple[Annotated[str, StringConstraints(max_length=5_000)], ...], Field(max_length=200)]
@@ -118,8 +118,8 @@ async def _executed(
         return await run_command(
             argv, seconds=command.seconds, environment=allowed, keep=command.output_bytes
         )
-    except OSError as error:
-        raise Unavailable(f"{argv[0]} cannot be started, nothing was done: {error.strerror}") from None
+    except NotStarted as error:
+        raise Unavailable(f"{error}; nothing was done") from None
 
 
 def _said(command: Command, output: Output, what: str) -> str:

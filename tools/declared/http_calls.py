@@ -11,15 +11,17 @@
     check = { url = "https://cache.example.com/zones/{zone}", field = "state", equals = "empty" }
     probe = { url = "https://cache.example.com/requests/{key}" }   # 200: it happened, 404: it did not
 
-Every change carries the key of this very change in `key_header`. Redirects are not followed.
+Every change carries the key of this very change in `key_header`. Redirects are not followed. A certificate is
+checked at every address, an answer is read as far as its bound.
 """
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
-from urllib.parse import quote
+from http import HTTPStatus
+from typing import Annotated, Any, Literal, NamedTuple, Self
+from urllib.parse import quote, unquote, urlsplit
 
-import httpx
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from opsleuth.state.base import Frozen, Name, Sentence
@@ -28,7 +30,9 @@ from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.declared.declaration import Declaration
 from opsleuth.tools.declared.parameters import HOLE, filled, holes, spelled
 from opsleuth.tools.effects.plane import REFUSED, WRONG
+from opsleuth.tools.sources.http import Api, LateConnection, NotReached, Session
 from opsleuth.tools.sources.secrets import Secret, Vault
+from opsleuth.tools.sources.settings import Http
 from opsleuth.tools.spec import (
     Arguments,
     InvalidArguments,
@@ -36,6 +40,7 @@ from opsleuth.tools.spec import (
     OutcomeUnknown,
     Run,
     ToolContext,
+    ToolError,
     ToolResult,
     ToolSpec,
     Transient,
@@ -43,7 +48,32 @@ from opsleuth.tools.spec import (
 )
 
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@?#{}/]+(/\S*)?$", max_length=2_000)]
+LARGEST_ANSWER = 5_000_000
+"""Bytes of one answer, after unpacking."""
 _Values = Mapping[str, Any]
+
+
+class _Place(Http):
+    """One address of a call, with a time limit of its own."""
+
+    timeout: Annotated[float, Field(gt=0, le=600)] = 30.0
+    max_bytes: int = LARGEST_ANSWER
+
+
+class _Answer(NamedTuple):
+    """What came back from an address."""
+
+    asked: str
+    status: int
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8", "replace")
+
+    @property
+    def is_success(self) -> bool:
+        return self.status // 100 == 2
 
 
 class Look(Frozen):
@@ -92,17 +122,13 @@ def http_tool(call: HttpCall, vault: Vault) -> ToolSpec:
 
     async def change(arguments: Arguments, context: ToolContext) -> ToolResult:
         values = call.values(arguments, context.idempotency_key)
-        try:
-            answer = await _sent(call, vault, values)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise Unavailable(f"{call.name} cannot be reached, nothing was sent: {error}") from None
-        except httpx.HTTPError as error:
-            raise OutcomeUnknown(f"{call.name}: {type(error).__name__} after the request was sent") from None
-        return _changed(call, answer)
+        for look in filter(None, (call.check, call.probe)):
+            _address(look.url, values)  # what cannot be looked at afterwards is not begun
+        return _changed(call, await _sent(call, vault, values, context))
 
-    async def read(arguments: Arguments, _: ToolContext) -> ToolResult:
-        answer = await _read(call, vault, call.url, call.values(arguments, None))
-        absent = answer.status_code == httpx.codes.NOT_FOUND
+    async def read(arguments: Arguments, context: ToolContext) -> ToolResult:
+        answer = await _read(call, vault, call.url, call.values(arguments, None), context)
+        absent = answer.status == HTTPStatus.NOT_FOUND
         return _result(call, answer, ResultStatus.NONE_MATCHED if absent else ResultStatus.OK)
 
     return call.spec(
@@ -116,8 +142,9 @@ def http_tool(call: HttpCall, vault: Vault) -> ToolSpec:
 
 def _looked(call: HttpCall, vault: Vault, look: Look) -> Run:
     async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
-        answer = await _read(call, vault, look.url, call.values(arguments, context.idempotency_key))
-        if answer.status_code == httpx.codes.NOT_FOUND:
+        values = call.values(arguments, context.idempotency_key)
+        answer = await _read(call, vault, look.url, values, context)
+        if answer.status == HTTPStatus.NOT_FOUND:
             return _result(call, answer, ResultStatus.NONE_MATCHED)
         holds = look.field is None or _at(_document(answer), look.field) == look.equals
         return _result(call, answer, ResultStatus.OK if holds else ResultStatus.NONE_MATCHED)
@@ -125,52 +152,87 @@ def _looked(call: HttpCall, vault: Vault, look: Look) -> Run:
     return run
 
 
-async def _sent(call: HttpCall, vault: Vault, values: _Values) -> httpx.Response:
-    key = {call.key_header: str(values["key"])} if values["key"] else {}
-    body = None if call.body is None else _filled_json(call.body, values)
-    async with _client(call, vault) as client:
-        return await client.request(call.way, _address(call.url, values), json=body, headers=key)
-
-
-async def _read(call: HttpCall, vault: Vault, url: str, values: _Values) -> httpx.Response:
-    """The answer to a GET, 404 included. Raises NotPermitted, Transient, Unavailable."""
-    async with _client(call, vault) as client:
+async def _sent(call: HttpCall, vault: Vault, values: _Values, context: ToolContext) -> _Answer:
+    """The answer to the change. Raises Unavailable where nothing was sent, else OutcomeUnknown."""
+    api, path = _api(call, vault, _address(call.url, values), context)
+    headers = {call.key_header: str(values["key"])} if values["key"] else {}
+    sent: dict[str, Any] = {"headers": headers}
+    if call.body is not None:
+        headers["content-type"] = "application/json"
+        sent["content"] = json.dumps(_filled_json(call.body, values), separators=(",", ":")).encode()
+    async with api.session() as session:
         try:
-            answer = await client.get(_address(url, values))
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise Unavailable(f"{call.name} cannot be reached: {error}") from None
-        except httpx.HTTPError as error:
-            raise Transient(f"{call.name}: {type(error).__name__}") from None
-    if answer.status_code in REFUSED:
-        raise NotPermitted(f"{call.name} refuses ({answer.status_code}): {cut_text(answer.text, 300)}")
-    if not answer.is_success and answer.status_code != httpx.codes.NOT_FOUND:
-        raise Transient(f"{call.name} answered {answer.status_code}: {cut_text(answer.text, 300)}")
+            return await _answer(session, call.way, path, **sent)
+        except (NotReached, LateConnection) as error:
+            raise Unavailable(f"nothing was sent: {error}") from None
+        except (ToolError, TimeoutError) as error:
+            raise OutcomeUnknown(f"after the request was sent: {error}") from None
+
+
+async def _read(call: HttpCall, vault: Vault, url: str, values: _Values, context: ToolContext) -> _Answer:
+    """The answer to a GET, 404 included. Raises NotPermitted, Transient, Unavailable, TimeoutError."""
+    api, path = _api(call, vault, _address(url, values), context)
+    async with api.session() as session:
+        answer = await _answer(session, "GET", path)
+    if answer.status in REFUSED:
+        raise NotPermitted(f"{call.name} refuses ({answer.status}): {cut_text(answer.text, 300)}")
+    if not answer.is_success and answer.status != HTTPStatus.NOT_FOUND:
+        raise Transient(f"{call.name} answered {answer.status}: {cut_text(answer.text, 300)}")
     return answer
 
 
-def _changed(call: HttpCall, answer: httpx.Response) -> ToolResult:
-    said = f"({answer.status_code}): {cut_text(answer.text, 500)}"
-    if answer.status_code in REFUSED:
+def _changed(call: HttpCall, answer: _Answer) -> ToolResult:
+    said = f"({answer.status}): {cut_text(answer.text, 500)}"
+    if answer.status in REFUSED:
         raise NotPermitted(f"{call.name} was refused {said}")
-    if answer.status_code in WRONG:
+    if answer.status in WRONG:
         raise InvalidArguments(f"{call.name} cannot be done {said}")
     if not answer.is_success:
         raise OutcomeUnknown(f"{call.name} was answered {said}")
     return _result(call, answer, ResultStatus.OK)
 
 
-def _client(call: HttpCall, vault: Vault) -> httpx.AsyncClient:
-    headers = call.headers | {name: vault.reveal(secret) for name, secret in call.secret_headers.items()}
-    if call.token is not None:
-        headers["Authorization"] = f"Bearer {vault.reveal(call.token)}"
-    secure = call.url.startswith("https:")
-    verify: Any = call.ca_file if secure and call.ca_file else secure
-    return httpx.AsyncClient(headers=headers, timeout=call.seconds, verify=verify, trust_env=False)
+def _api(call: HttpCall, vault: Vault, address: str, context: ToolContext) -> tuple[Api, str]:
+    """Whom to ask, and the rest of the address."""
+    parts = urlsplit(address)
+    place = _Place(
+        url=f"{parts.scheme}://{parts.netloc}",
+        token=call.token,
+        headers=call.headers,
+        secret_headers=call.secret_headers,
+        ca_file=call.ca_file,
+        timeout=call.seconds,
+    )
+    return Api(call.name, place, vault, context.clock), address.removeprefix(place.url) or "/"
+
+
+async def _answer(session: Session, method: str, path: str, **sent: Any) -> _Answer:  # noqa: ANN401 - what httpx takes
+    response, body = await session.ask(method, path, **sent)
+    return _Answer(f"{method} {response.url}", response.status_code, body)
 
 
 def _address(url: str, values: _Values) -> str:
-    """The address with every value as one part of a path or one value of a query, whatever it holds."""
-    return HOLE.sub(lambda hole: quote(spelled(values[hole[1]]), safe=""), url)
+    """The address with every value as one part of a path or one value of a query, whatever it holds.
+
+    Raises InvalidArguments for a value that would lead to another path: clients and servers resolve `..`, spelled
+    out or not.
+    """
+    path, mark, query = url.partition("?")
+    parts = [_part(part, values) for part in path.split("/")]
+    return "/".join(parts) + mark + _quoted(query, values)
+
+
+def _part(template: str, values: _Values) -> str:
+    made = _quoted(template, values)
+    if made != template and not {"", ".", ".."}.isdisjoint(re.split(r"[/\\]", unquote(unquote(made)))):
+        raise InvalidArguments(
+            f"{unquote(made)!r} is no part of a path: it is empty, or leads to another one through . or .."
+        )
+    return made
+
+
+def _quoted(template: str, values: _Values) -> str:
+    return HOLE.sub(lambda hole: quote(spelled(values[hole[1]]), safe=""), template)
 
 
 def _filled_json(value: JsonValue, values: _Values) -> Any:  # noqa: ANN401 - any JSON value
@@ -183,9 +245,9 @@ def _filled_json(value: JsonValue, values: _Values) -> Any:  # noqa: ANN401 - an
     return [_filled_json(item, values) for item in value] if isinstance(value, list) else value
 
 
-def _document(answer: httpx.Response) -> Any:  # noqa: ANN401 - any JSON value
+def _document(answer: _Answer) -> Any:  # noqa: ANN401 - any JSON value
     try:
-        return answer.json()
+        return json.loads(answer.body)
     except (ValueError, RecursionError):
         return None
 
@@ -196,15 +258,15 @@ def _at(document: Any, path: str) -> Any:  # noqa: ANN401 - any JSON value
     return document
 
 
-def _result(call: HttpCall, answer: httpx.Response, status: ResultStatus) -> ToolResult:
+def _result(call: HttpCall, answer: _Answer, status: ResultStatus) -> ToolResult:
     document = _document(answer)
-    small = document is not None and len(answer.content) <= call.output_bytes
+    small = document is not None and len(answer.body) <= call.output_bytes
     said = document if small else cut_text(answer.text, call.output_bytes)
     first = " ".join(answer.text.split())[:200]
     return ToolResult(
-        record={"status": answer.status_code, "answer": said, "bytes": len(answer.content)},
-        headline=f"{call.name}: {answer.status_code} {first}".rstrip(),
+        record={"status": answer.status, "answer": said, "bytes": len(answer.body)},
+        headline=f"{call.name}: {answer.status} {first}".rstrip(),
         status=status,
         source=call.name,
-        query=f"{answer.request.method} {answer.request.url}",
+        query=answer.asked,
     )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from opsleuth.tools.effects.platform import Kind, Operation, ServiceView
-from opsleuth.tools.process import Output, run_command
+from opsleuth.tools.process import NotStarted, Output, run_command
 from opsleuth.tools.spec import InvalidArguments, NotPermitted, OutcomeUnknown, Transient, Unavailable
 
 SHOW_SECONDS, RESTART_SECONDS = 10.0, 90.0
@@ -72,7 +72,8 @@ class Systemd:
         if output.code == 0:
             return {"status": "restarted"}
         said = f"{self.name}: systemctl restart {unit}: {output.ended or output.code}: {output.text[-300:].strip()}"
-        _refuse(output, said)
+        if not output.ended:
+            _refuse(output, said)
         if output.code == 1 and revision and (await self._show(unit)).get("InvocationID") != revision:
             return {"status": "restarted, and it did not come up", "said": output.text[-500:]}
         raise OutcomeUnknown(said)
@@ -107,8 +108,8 @@ class Systemd:
     async def _run(self, argv: Sequence[str], seconds: float) -> Output:
         try:
             return await run_command(argv, seconds=seconds)
-        except OSError as error:
-            raise Unavailable(f"{self.name}: {argv[0]} cannot be started: {error.strerror}") from None
+        except NotStarted as error:
+            raise Unavailable(f"{self.name}: {error}") from None
 
 
 def _refuse(output: Output, said: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from opsleuth.analysis.records import Change, Span
 from opsleuth.tools.bounds import cut_text
-from opsleuth.tools.process import run_command
+from opsleuth.tools.process import NotStarted, run_command
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
 from opsleuth.tools.sources.settings import Git
@@ -167,8 +167,9 @@ class GitSource(LiveSource):
         )  # fmt: skip
         try:
             output = await run_command(argv, seconds=_SECONDS, environment=_environment(), keep=4_000_000)
-        except FileNotFoundError:
-            raise Unavailable(f"{self.name}: the program git is not installed: apt-get install git") from None
+        except NotStarted as error:
+            remedy = ": is git installed? apt-get install git" if error.missing else ""
+            raise Unavailable(f"{self.name}: {error}{remedy}") from None
         shown = " ".join(a.replace(_FIELD, " ").replace(_END, "") for a in arguments)
         asked.append(f"git {shown} -> {output.size:,} bytes")
         if output.ended:

@@ -7,6 +7,8 @@ Unavailable    nobody there, a name that does not resolve, a certificate nobody 
                large or no JSON
 Refused        any other status, such as 404 for no such path; an Unavailable that knows its status
 TimeoutError   no answer in time
+
+NotReached and LateConnection are the Unavailable and the TimeoutError of a request that was never sent.
 """
 
 import asyncio
@@ -32,6 +34,14 @@ _RETRIED = frozenset({429, 502, 503, 504})
 _LONGEST_WAIT = 60.0
 _QUOTED = 300
 _LONGEST_ERROR = 100_000
+
+
+class NotReached(Unavailable):
+    """No connection came about: nothing was sent."""
+
+
+class LateConnection(TimeoutError):
+    """No connection came about in time: nothing was sent."""
 
 
 class Refused(Unavailable):
@@ -121,11 +131,11 @@ class Session:
     client: httpx.AsyncClient
 
     async def get(self, path: str, **parameters: str) -> Answer:
-        return self._json(*await self._ask("GET", path, params=parameters))
+        return self._json(*await self.ask("GET", path, params=parameters))
 
     async def post(self, path: str, **parameters: str) -> Answer:
         """The parameters as a form: a query may be longer than a URL."""
-        return self._json(*await self._ask("POST", path, data=parameters))
+        return self._json(*await self.ask("POST", path, data=parameters))
 
     async def send(
         self,
@@ -138,12 +148,12 @@ class Session:
         """A JSON document as the body, of content type `kind`."""
         body = json.dumps(document, separators=(",", ":")).encode()
         return self._json(
-            *await self._ask(method, path, params=parameters, content=body, headers={"content-type": kind})
+            *await self.ask(method, path, params=parameters, content=body, headers={"content-type": kind})
         )
 
     async def text(self, path: str, *pairs: tuple[str, str], **parameters: str) -> str:
         """An answer that is plain text; what is no UTF-8 in it becomes replacement marks. Of `pairs` names may repeat."""
-        response, body = await self._ask("GET", path, params=[*pairs, *parameters.items()])
+        response, body = await self.ask("GET", path, params=[*pairs, *parameters.items()])
         _check(self.api, response, body)
         return body.decode("utf-8", "replace")
 
@@ -154,7 +164,7 @@ class Session:
         except (ValueError, RecursionError):
             raise Unavailable(_no_json(self.api.name, response, body)) from None
 
-    async def _ask(
+    async def ask(
         self,
         method: str,
         path: str,
@@ -171,8 +181,9 @@ class Session:
             raise
         except httpx.TimeoutException as error:
             self.api.log.append(f"{line} -> no answer in time")
-            late = "connection" if isinstance(error, httpx.ConnectTimeout) else "answer"
-            raise TimeoutError(f"{self.api.name}: no {late} in time from {url}") from None
+            if isinstance(error, httpx.ConnectTimeout):
+                raise LateConnection(f"{self.api.name}: no connection in time from {url}") from None
+            raise TimeoutError(f"{self.api.name}: no answer in time from {url}") from None
         except (httpx.TransportError, httpx.InvalidURL, ssl.SSLError) as error:
             self.api.log.append(f"{line} -> {type(error).__name__}")
             _broken(self.api.name, url, error)
@@ -209,10 +220,10 @@ def _broken(name: str, url: str, error: Exception) -> NoReturn:
     text = str(error) or type(error).__name__
     if isinstance(error, httpx.ConnectError):
         if "CERTIFICATE" in text.upper() or "SSL" in text.upper():
-            raise Unavailable(
+            raise NotReached(
                 f"{name}: {url} cannot be trusted ({text}): set ca_file, or mend the certificate"
             )
-        raise Unavailable(f"{name}: nobody answers at {url} ({text}): check url and network")
+        raise NotReached(f"{name}: nobody answers at {url} ({text}): check url and network")
     if isinstance(error, httpx.ReadError | httpx.RemoteProtocolError | httpx.WriteError | httpx.CloseError):
         raise Transient(f"{name}: the connection to {url} broke off ({text})")
     raise Unavailable(f"{name}: {url} cannot be asked ({type(error).__name__}: {text})")
