@@ -3,7 +3,7 @@
 Prints how long runs wait for a slot, how many are at work at once, and what that asks of processors, database and
 disk. The costs of a run are figures of `benchmarks/many.py`; give your own.
 
-Run: python benchmarks/growth.py [--day 100000 --slots 1000 --seconds 20 --cpu 0.5 --transactions 350 --kilobytes 200]
+Run: python benchmarks/growth.py [--day 100000 --slots 1000 --seconds 20 --cpu 0.41 --transactions 245 --kilobytes 245]
 """
 
 import argparse
@@ -16,6 +16,8 @@ from collections.abc import Iterator
 DAY = 86_400.0
 STORMS, STORM_SHARE, STORM_SECONDS = 10, 0.1, 60.0
 """So many times a day, together so much of the day's runs come within a minute each."""
+CONNECTIONS = 7
+"""Of one worker at the most: one for its runs, one for its sign of life, up to five for the queue."""
 SPREAD = 0.4
 """Standard deviation of the logarithm of a run's seconds."""
 
@@ -52,13 +54,13 @@ def simulate(day: int, slots: int, seconds: float, rng: random.Random) -> tuple[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    for name, default in (("day", 100_000), ("slots", 1_000), ("slots-a-worker", 8)):
+    for name, default in (("day", 100_000), ("slots", 1_000), ("slots-a-worker", 25)):
         parser.add_argument(f"--{name}", type=int, default=default)
     for name, cost in (
         ("seconds", 20.0),
-        ("cpu", 0.5),
-        ("transactions", 350.0),
-        ("kilobytes", 200.0),
+        ("cpu", 0.41),
+        ("transactions", 245.0),
+        ("kilobytes", 245.0),
         ("days", 30.0),
     ):
         parser.add_argument(f"--{name}", type=float, default=cost)
@@ -75,7 +77,7 @@ def main() -> None:
             "most at work at once": most,
             "cores, mean and peak": [round(rate * given.cpu, 1), round(peak * given.cpu, 1)],
             "transactions a second, mean and peak": [round(rate * given.transactions), round(peak * given.transactions)],
-            "connections": given.slots + workers * 5,
+            "connections": workers * CONNECTIONS,
             "gigabytes kept": round(given.day * given.days * given.kilobytes / 1e6, 1),
         },
         sys.stdout,
