@@ -114,16 +114,19 @@ def load_set(source: Path, key: Path | None = None) -> Sequence[Case]:
 
         return trap_set()
     if source.is_file():
-        from opsleuth.evals.tasks import load_tasks  # noqa: PLC0415 - folders need no schema
+        from opsleuth.evals.tasks import load_tasks  # noqa: PLC0415 - it takes its cases from here
 
         return load_tasks(source)
+    from opsleuth.evals.tasks import entries  # noqa: PLC0415 - the same
+
     path = key or source / KEY
     try:
-        answers = from_json(path.read_text(encoding="utf-8"))
+        raw = from_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}): give the key with --key FILE") from None
     except ValueError as error:
         raise UsageError(f"{path} is no JSON ({error}): the key maps case ids to answers") from None
+    answers = entries(raw, path)
     missing = [case for case in answers if not (source / case).is_dir()]
     if missing or not answers:
         raise UsageError(

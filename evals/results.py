@@ -5,15 +5,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from opsleuth import __version__
 from opsleuth.evals.score import Score
 from opsleuth.evals.summary import summarise
 from opsleuth.state.canonical import from_json
+from opsleuth.state.configfile import problems
 from opsleuth.state.errors import UsageError
+from opsleuth.state.replacing import replacing
 
 Document = dict[str, Any]
 Key = tuple[str, str, int]
 """What makes two scores the same case: set, case, repeat."""
+
+_SCORES = TypeAdapter(list[Score])
 
 
 def key_of(score: Score) -> Key:
@@ -33,9 +39,8 @@ def document(name: str, planner: str, scores: Sequence[Score]) -> Document:
 
 def save(path: Path, results: Mapping[str, Any]) -> None:
     """Put the document in the file's place when it is whole."""
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
-    part.replace(path)
+    with replacing(path) as place:
+        place.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def load(path: Path) -> Document:
@@ -50,6 +55,10 @@ def load(path: Path) -> Document:
         ) from None
     if not isinstance(found, dict) or not isinstance(found.get("scores"), list):
         raise UsageError(f"{path} is no results file: write one with opsleuth eval run SET -o FILE")
+    try:
+        _SCORES.validate_python(found["scores"])
+    except ValidationError as error:
+        raise UsageError(f"{path} was changed, its scores cannot be read: {problems(error)}") from None
     return found
 
 

@@ -4,8 +4,11 @@ Each case has a database of its own, so that no case can see another one; what i
 file is not run again.
 """
 
+import fcntl
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from multiprocessing import get_context
@@ -17,7 +20,8 @@ from opsleuth.evals.cases import Case, load_set
 from opsleuth.evals.investigate import Job, investigate
 from opsleuth.evals.results import Document, Key, document, key_of, load, save, scores_in
 from opsleuth.evals.score import Score
-from opsleuth.state.errors import UsageError
+from opsleuth.state.errors import OpsleuthError, UsageError
+from opsleuth.state.outcome import ExitCode
 
 if TYPE_CHECKING:
     from opsleuth.graph.wiring import Parts
@@ -46,6 +50,12 @@ class EvalRequest:
     parts: "Parts | None" = None
 
 
+class Occupied(OpsleuthError):
+    """Another process writes these results."""
+
+    exit_code = ExitCode.BUSY
+
+
 PRELOAD = [
     "opsleuth.graph.session",
     "opsleuth.models.offline",
@@ -59,15 +69,15 @@ def evaluate(request: EvalRequest, on_score: Callable[[Score, int], None] = lamb
     """The results document: settings, summary, one score per case. `on_score` hears each score and the total."""
     if request.record and request.replay:
         raise UsageError("--record and --replay exclude each other: give one of them")
-    cases = _wanted(load_set(request.folder, request.key), request.only)
-    with TemporaryDirectory(prefix="opsleuth-eval-") as work:
+    whole = load_set(request.folder, request.key)
+    cases = _wanted(whole, request.only)
+    with TemporaryDirectory(prefix="opsleuth-eval-") as work, _alone(request.output):
         jobs = _jobs(cases, request, Path(work))
-        done = _earlier(request, {job.key for job in jobs})
+        done = _earlier(request, whole)
+        order = dict.fromkeys((*(job.key for job in jobs), *done))
 
         def results() -> Document:
-            return document(
-                request.folder.stem, request.planner, [done[j.key] for j in jobs if j.key in done]
-            )
+            return document(request.folder.stem, request.planner, [done[key] for key in order if key in done])
 
         for found in _scores([job for job in jobs if job.key not in done], request):
             done[key_of(found)] = found
@@ -87,7 +97,7 @@ def _wanted(cases: Sequence[Case], only: Sequence[str]) -> Sequence[Case]:
 
 
 def _jobs(cases: Sequence[Case], request: EvalRequest, work: Path) -> list[Job]:
-    kept = request.output.with_suffix(".runs") if request.output else None
+    kept = _kept(request.output) if request.output else None
     jobs = []
     for repeat in range(1, request.repeat + 1):
         for case in cases:
@@ -126,13 +136,43 @@ def _scores(jobs: Sequence[Job], request: EvalRequest) -> Iterator[Score]:
             pool.shutdown(cancel_futures=True)
 
 
-def _earlier(request: EvalRequest, wanted: set[Key]) -> dict[Key, Score]:
+def _kept(output: Path) -> Path:
+    """Where the runs behind a results file lie."""
+    return output.with_suffix(".runs")
+
+
+@contextmanager
+def _alone(output: Path | None) -> Iterator[None]:
+    """One evaluation writes a file, found out before a case is run. Raises Occupied, UsageError; OSError."""
+    if output is None:
+        yield
+        return
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder: name a file for the results")
+    _kept(output).mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(_kept(output), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise Occupied(
+            f"another evaluation writes {output}: wait for it, or give another file with -o"
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+def _earlier(request: EvalRequest, whole: Sequence[Case]) -> dict[Key, Score]:
+    """What the output holds already of the whole set. Raises UsageError where that is of something else."""
     if request.output is None or not request.output.exists():
         return {}
     stored = load(request.output)
-    if stored.get("planner") != request.planner:
+    scores = scores_in(stored)
+    known = {(case.set, case.id) for case in whole}
+    others = sorted({score.set for score in scores} - {name for name, _ in known})
+    if stored.get("planner") != request.planner or others:
+        what = f"the set {others[0]}" if others else f"the planner {stored.get('planner')}"
         raise UsageError(
-            f"{request.output} holds results of the planner {stored.get('planner')}: "
-            f"give another file for {request.planner}"
+            f"{request.output} holds results of {what}: give another file for {'these' if others else request.planner}"
         )
-    return {key_of(s): s for s in scores_in(stored) if key_of(s) in wanted}
+    return {key_of(score): score for score in scores if (score.set, score.case) in known}

@@ -12,18 +12,20 @@ at_most = { repeated = 1, turns = 6 }    # beyond it a right answer is wasteful
 """
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from opsleuth.evals.cases import Case, bounds, expected
 from opsleuth.state.calls import Risk
 from opsleuth.state.canonical import from_json
 from opsleuth.state.conclusion import Kind
+from opsleuth.state.configfile import problems
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Demand
+from opsleuth.state.outcome import StopReason
 
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,99}$")]
 Value = str | int | float | bool
@@ -55,12 +57,9 @@ class Caused(Model):
     kind: Kind
 
 
-class Task(Model):
-    """One task as it is written; every field but `id` may be left out where it says nothing."""
+class Wanted(Model):
+    """What a task or an entry of a key says of the answer; every field may be left out where it says nothing."""
 
-    id: Id
-    case: str | None = None
-    question: str | None = Field(None, max_length=20_000)
     expected: Value | list[Value] | None = None
     expected_fields: dict[str, Any] = Field(default_factory=dict)
     recommendations: Recommendations | None = None
@@ -74,7 +73,39 @@ class Task(Model):
     acceptable_kinds: list[Kind] = Field(default_factory=list)
     causes: list[Caused] = Field(default_factory=list)
     must_not_blame: list[str] = Field(default_factory=list)
-    fault_type: str = ""
+    fault_type: str | None = None
+
+
+class Task(Wanted):
+    """One task as it is written."""
+
+    id: Id
+    case: str | None = None
+    question: str | None = Field(None, max_length=20_000)
+
+
+class Entry(Wanted):
+    """An entry of a folder's key. It may hold notes besides, which say nothing here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    kind_of_question: str | None = None
+    must_not_say: list[str] = Field(default_factory=list)
+    removed: int = Field(0, ge=0)
+    stop_reason: StopReason | None = None
+    wasteful: bool | None = None
+
+
+_ENTRIES: TypeAdapter[dict[Id, Entry]] = TypeAdapter(dict[Id, Entry])
+
+
+def entries(raw: Any, path: Path) -> Mapping[str, Mapping[str, Any]]:  # noqa: ANN401 - any JSON value
+    """The answers of a key by case. Raises UsageError that names the case and what is wrong with it."""
+    try:
+        found = _ENTRIES.validate_python(raw)
+    except ValidationError as error:
+        raise UsageError(f"{path} maps case ids to answers: {problems(error)}") from None
+    return {case: entry.model_dump(mode="json", exclude_none=True) for case, entry in found.items()}
 
 
 def load_tasks(path: Path) -> Sequence[Case]:
@@ -95,14 +126,11 @@ def asked_fields(case: Case) -> tuple[Demand, ...]:
     return tuple(Demand(kind="field", text=f"the field {name}", name=name) for name in case.expected.fields)
 
 
-def _raw(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _raw(path: Path) -> Iterator[tuple[str, Any]]:
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".toml":
-            document = tomllib.loads(text)
-            shared = {"case": document["case"]} if "case" in document else {}
-            tasks = document.get("task", [])
-            yield from ((f"task {n}", shared | task) for n, task in enumerate(tasks, 1))
+            yield from _tables(tomllib.loads(text), path)
         elif path.suffix == ".jsonl":
             lines = enumerate(text.splitlines(), 1)
             yield from ((f"line {n}", from_json(line)) for n, line in lines if line.strip())
@@ -110,8 +138,17 @@ def _raw(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             raise UsageError(f"{path} is no set: give a folder of cases, or tasks in a .toml or .jsonl file")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not readable as {path.suffix[1:]}: {error}") from None
+
+
+def _tables(document: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Any]]:
+    """The tasks of a TOML file; the case at its top is that of every task that names none."""
+    shared = {name: document[name] for name in ("case",) if name in document}
+    tasks = document.get("task", [])
+    if not isinstance(tasks, list):
+        raise UsageError(f"{path}: task is no list of tables: write each under [[task]]")
+    yield from ((f"task {n}", shared | t if isinstance(t, dict) else t) for n, t in enumerate(tasks, 1))
 
 
 def _case(raw: Any, where: str, path: Path) -> Case:  # noqa: ANN401 - any JSON value

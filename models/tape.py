@@ -11,10 +11,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
+from pydantic import Field, TypeAdapter, ValidationError
+
+from opsleuth.state.base import Frozen
 from opsleuth.state.calls import Call
 from opsleuth.state.canonical import from_json
+from opsleuth.state.configfile import problems
 from opsleuth.state.errors import ConfigError, OpsleuthError
 from opsleuth.state.outcome import ExitCode
 from opsleuth.state.results import CallResult, ResultStatus
@@ -22,6 +26,27 @@ from opsleuth.state.results import CallResult, ResultStatus
 VERSION = 1
 # What differs between two runs that are the same: the time that is left, and the tags of redacted secrets.
 _PASSING = re.compile(r"Left: [^\\\"]*|#[0-9a-f]{4}\]")
+
+
+class _Reply(Frozen):
+    """What a model said to what it was asked, as a hash."""
+
+    kind: Literal["model"]
+    asked: str
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+class _Noted(Frozen):
+    """What came of a call."""
+
+    kind: Literal["tool"]
+    call: str
+    result: CallResult
+
+
+_ENTRY: TypeAdapter[_Reply | _Noted] = TypeAdapter(Annotated[_Reply | _Noted, Field(discriminator="kind")])
 
 Redact = Callable[[Any], tuple[Any, int]]
 
@@ -66,6 +91,8 @@ class Tape:
             raise ConfigError(f"the recording {path} cannot be read: {error}") from None
         if not entries or entries[0] != {"kind": "tape", "version": VERSION}:
             raise ConfigError(f"{path} is no recording of version {VERSION}: make one with --record FILE")
+        for line, entry in enumerate(entries[1:], 2):
+            _check(entry, f"the recording {path}, line {line}")
         return cls(path, lambda value: (value, 0), entries[1:])
 
     def heard(self, asked: bytes, status: int, headers: dict[str, str], body: str) -> None:
@@ -107,6 +134,14 @@ class Tape:
                 out.write(line + "\n")
         except OSError as error:
             raise ConfigError(f"the recording {self.path} cannot be written: {error.strerror}") from None
+
+
+def _check(entry: object, where: str) -> None:
+    """Raises ConfigError for what no recording holds."""
+    try:
+        _ENTRY.validate_python(entry)
+    except ValidationError as error:
+        raise ConfigError(f"{where} was changed: {problems(error)}. Record it anew") from None
 
 
 def _key(call: Call, part: str) -> str:

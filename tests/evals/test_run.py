@@ -9,6 +9,7 @@ import pytest
 from stored_runs import Program
 
 from opsleuth.evals.cases import load_set
+from opsleuth.evals.results import load
 from opsleuth.evals.run import EvalRequest, evaluate
 from opsleuth.evals.score import Score
 from opsleuth.scenarios.generator import generate_set
@@ -75,6 +76,59 @@ def test_a_case_that_cannot_be_read_is_a_wrong_one_and_the_rest_goes_on(
     (score,) = evaluate(EvalRequest(folder))["scores"]
     assert "no case" in score["problem"] or "incident.json" in score["problem"]
     assert not score["verdict_right"]
+
+
+def test_a_part_of_a_set_leaves_what_is_there(incidents: Path, tmp_path: Path) -> None:
+    names = sorted(json.loads((incidents / "answers.json").read_text()))
+    output = tmp_path / "parts.json"
+    for name in names[:2]:
+        evaluate(EvalRequest(incidents, output=output, only=(name,)))
+    assert [score["case"] for score in json.loads(output.read_text())["scores"]] == names[1::-1]
+    with pytest.raises(UsageError, match="results of the set small"):
+        evaluate(EvalRequest(Path("traps"), output=output))
+
+
+def test_two_evaluations_do_not_write_one_file(incidents: Path, tmp_path: Path) -> None:
+    output = tmp_path / "one.json"
+
+    def second(*_: object) -> None:
+        done = Program(tmp_path / "none.db", tmp_path)("eval", "run", str(incidents), "-o", str(output))
+        assert (done.returncode, "another evaluation writes" in done.stderr) == (10, True)
+
+    found = evaluate(EvalRequest(incidents, output=output, only=("*1",)), second)
+    assert json.loads(output.read_text()) == found
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        1,
+        None,
+        {"causes": [{}]},
+        {"recommendations": {"x": 1}},
+        {"at_most": {"turns": "many"}},
+        {"tags": 1},
+        {"root_cause_service": []},
+        {"expected_fields": [1]},
+        {"verdict": "bogus"},
+        {"must_not_say": 7},
+    ],
+)
+def test_a_key_that_cannot_be_meant_is_told_before_anything_is_run(tmp_path: Path, entry: Any) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "answers.json").write_text(json.dumps({"a": entry}))
+    with pytest.raises(UsageError, match=r"maps case ids to answers: a"):
+        load_set(tmp_path)
+    (tmp_path / "answers.json").write_text(json.dumps({"../a": {"verdict": "healthy"}}))
+    with pytest.raises(UsageError, match="should match pattern"):
+        load_set(tmp_path)
+
+
+@pytest.mark.parametrize("scores", [[1], [{}], [{"case": 1}], ["x"]])
+def test_results_that_were_changed_are_told(tmp_path: Path, scores: list[Any]) -> None:
+    (tmp_path / "r.json").write_text(json.dumps({"planner": "offline", "scores": scores}))
+    with pytest.raises(UsageError, match="its scores cannot be read"):
+        load(tmp_path / "r.json")
 
 
 def test_results_of_another_planner_are_not_mixed(incidents: Path, tmp_path: Path) -> None:

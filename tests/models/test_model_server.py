@@ -1,6 +1,7 @@
 """The model server as a program, and the command line with a model behind it."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -101,7 +102,8 @@ def test_record_and_replay_from_the_command_line(tmp_path: Path, server: ModelSe
     second = opsleuth(tmp_path / "b", "demo", "-q", "--replay", tape, **model)
     assert (first.returncode, second.returncode) == (0, 0), second.stderr
     assert len(server.requests) == asked
-    assert second.stdout.partition("turns ")[0] == first.stdout.partition("turns ")[0]
+    told = [re.sub(r"inv-\S+", "RUN", done.stdout.partition("turns ")[0]) for done in (first, second)]
+    assert told[0] == told[1]
     both = opsleuth(tmp_path, "demo", "--record", tape, "--replay", tape, **model)
     assert both.returncode == 2
     assert opsleuth(tmp_path, "demo", "--replay", __file__).returncode == 8
