@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from opsleuth.analysis.levels import Level, level
 from opsleuth.analysis.records import Finding
 from opsleuth.analysis.spans import Traffic, strays
+from opsleuth.state.words import counted
 
 # Standard deviations from which a pair counts as slower: the usual bound for an outlier.
 SLOWER = 3.0
@@ -128,7 +129,7 @@ def _outgoing(seen: Traffic, caller: str, slow: Sequence[Gap]) -> Finding:
     together = _together(slow)
     text = (
         f"{caller} loses {together.now:.1f} ms per call outside the spans of those whom it calls, usually "
-        f"{together.usual:.1f} ms, towards {len(slow)} services alike ({together.calls} calls)"
+        f"{together.usual:.1f} ms, towards {len(slow)} services alike ({counted(together.calls, 'call')})"
     )
     return _finding(seen, caller, "latency", slow, text)
 
@@ -139,7 +140,7 @@ def _incoming(seen: Traffic, callee: str, slow: Sequence[Gap], others: Sequence[
     kind = "latency" if any(gap.caller == callee and gap.slower for gap in others) else "network_delay"
     text = (
         f"calls to {callee} spend {together.now:.1f} ms between client and server, usually "
-        f"{together.usual:.1f} ms ({together.calls} calls, callers: {len(slow)})"
+        f"{together.usual:.1f} ms ({counted(together.calls, 'call')}, callers: {len(slow)})"
     )
     return _finding(seen, callee, kind, slow, text)
 

@@ -27,6 +27,7 @@ from opsleuth.analysis.steps import ENOUGH, Companions, Counted, LostStep, Tally
 from opsleuth.analysis.templates import mine
 from opsleuth.analysis.topology import callees_of
 from opsleuth.analysis.windows import BASELINE, Windows, arrange, place
+from opsleuth.state.words import counted, often
 
 # How far the counts of a line and of what it belongs to may differ at the edges of a window.
 AGREEMENT = 0.97
@@ -261,7 +262,7 @@ def _lost_finding(service: str, lost: LostStep, new: Sequence[Rise]) -> Finding:
     if new:
         kind = _kind(new[0].line)
         figures |= {"failures": new[0].now, "failure": _quote(new[0].line)}
-        text += f"; instead {new[0].now} times {_quote(new[0].line)}, usually never"
+        text += f"; instead {often(new[0].now)} {_quote(new[0].line)}, usually never"
     return Finding(
         detector="lost_steps",
         signal="logs",
@@ -284,8 +285,8 @@ def _new_finding(service: str, rises: Sequence[Rise], *, victim: bool) -> Findin
         kind=_kind(surest.line),
         size=surest.size,
         text=(
-            f"{service} writes {_quote(surest.line)} {surest.now} times, usually {surest.usual} times "
-            f"({len(rises)} lines of failure became frequent)"
+            f"{service} writes {_quote(surest.line)} {often(surest.now)}, usually {often(surest.usual)} "
+            f"({counted(len(rises), 'line')} of failure became frequent)"
         ),
         figures={
             "baseline": surest.usual,

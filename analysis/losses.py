@@ -8,6 +8,7 @@ from opsleuth.analysis.records import Finding, SpanStat
 from opsleuth.analysis.spans import Key, Traffic
 from opsleuth.analysis.steps import Companions, Counted, LostStep, compare
 from opsleuth.analysis.windows import Windows
+from opsleuth.state.words import counted
 
 # Standard deviations from which a loss is worth a word (one in twenty by chance).
 LOST = 2.0
@@ -84,7 +85,7 @@ def _finding(service: str, worst: LostStep, short: int) -> Finding:
         text=(
             f"{service} does {worst.step.name} {now.step:.0f} times for {now.anchor:.0f} {worst.anchor.name}, "
             f"usually {usual.step:.0f} for {usual.anchor:.0f}; {worst.loss.missing:.0f} are missing "
-            f"({short} operations fall short)"
+            f"({counted(short, 'operation falls short', 'operations fall short')})"
         ),
         figures={
             "baseline": usual.step,

@@ -21,6 +21,7 @@ from opsleuth.analysis.phrases import SHOWS
 from opsleuth.analysis.records import Finding, LogLine, Recording, Span
 from opsleuth.analysis.steps import Tally, rise
 from opsleuth.analysis.wording import Meaning
+from opsleuth.state.words import counted
 
 # Kinds whose message is about the far side, not about who logs it.
 _ABOUT_TARGET = frozenset({"dependency", "connections", "latency", "network_loss", "certificate"})
@@ -184,7 +185,8 @@ def _findings(service: str, kind: str, talk: Talk, excess: float) -> list[Findin
     meaning = talk.plainest()
     size = meaning.weight * (1.0 + math.log10(max(excess, 1.0))) if excess else 0.0
     figures = {"lines": talk.count, "excess": round(excess, 1), "message": meaning.quote}
-    text = f'{talk.count} log lines of {service} say this or the like: "{meaning.quote}"'
+    text = counted(talk.count, f"log line of {service} says", f"log lines of {service} say")
+    text += f' this or the like: "{meaning.quote}"'
     target = min(talk.targets, key=lambda name: (-talk.targets[name], name), default=None)
     suffers = target is not None or meaning.weight <= SHOWS or not excess
     said = Finding(

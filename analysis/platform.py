@@ -17,6 +17,7 @@ from opsleuth.analysis.owners import CONTROLLERS, Owners, owners
 from opsleuth.analysis.phrases import ACTS, NAMES_CAUSE, SHOWS
 from opsleuth.analysis.records import Finding, PlatformEvent, Recording
 from opsleuth.analysis.workloads import Workload
+from opsleuth.state.words import counted, often
 
 # Normal events that undo the trouble of a kind, or a reason, on the same object.
 _UNDOES: Mapping[str, str] = {
@@ -254,11 +255,11 @@ def _finding(trouble: Trouble, objects: int) -> Finding:
     figures = {**trouble.figures, "object": trouble.subject, "message": trouble.words}
     text = f"{trouble.subject}: {trouble.words.rstrip('.')}"
     text += f"; exit code {figures['exit_code']}" if "exit_code" in figures else ""
-    text += f"; {figures['restarts']} restarts" if "restarts" in figures else ""
-    text += f"; {figures['occurrences']} times" if "occurrences" in figures else ""
+    text += f"; {counted(int(figures['restarts']), 'restart')}" if "restarts" in figures else ""
+    text += f"; {often(int(figures['occurrences']))}" if "occurrences" in figures else ""
     if objects > 1:
         figures["objects"] = objects
-        text += f"; {objects} objects in this state"
+        text += f"; {counted(objects, 'object')} in this state"
     return Finding(
         detector="platform",
         signal=trouble.signal,
@@ -295,7 +296,7 @@ def _in_order(
             service=service,
             kind="other",
             size=1.0 if complains_of_state else 0.0,
-            text=f"{service} is in order: {len(group)} objects read, {ready} of {desired} replicas and containers ready.",
+            text=f"{service} is in order: {counted(len(group), 'object')} read, {ready} of {desired} replicas and containers ready.",
             figures={"objects": len(group), "ready": ready, "desired": desired},
             direction="healthy" if complains_of_state else "victim",
         )

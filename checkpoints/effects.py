@@ -228,6 +228,14 @@ class Effects:
         rows = self._db.rows("SELECT * FROM effects WHERE run = ? ORDER BY rowid", (run,))
         return tuple(_effect(row) for row in rows if status in (None, row["status"]))
 
+    def along(self, run: str) -> tuple[EffectRow, ...]:
+        """The effects of the run and of those that it was forked from, in the order in which they were started.
+
+        Also what a parent did after the fork: runs branch, the world does not.
+        """
+        rows = [row for member, _ in reversed(self._runs.lineage(run)) for row in self.list(member)]
+        return tuple(sorted(rows, key=lambda row: row.started))
+
     def _same(self, run: str, content: str) -> EffectRow | None:
         for member, _ in self._runs.lineage(run):
             row = self._db.row(_SAME, {"run": member, "digest": content})

@@ -57,6 +57,11 @@ def is_alive(run: Held) -> bool:
     return start_of(run.pid) == (run.process_start or "")
 
 
+def is_held(run: Held) -> bool:
+    """Whether a live process works on the run, or waits at its terminal for an answer: no other may take it."""
+    return run.status in (Status.RUNNING, Status.WAITING) and is_alive(run)
+
+
 def standing(run: Held) -> Status:
     """The status to show: a run that is stored as running without a live process was interrupted."""
     if run.status is Status.RUNNING and not is_alive(run):

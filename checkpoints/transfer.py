@@ -9,7 +9,7 @@ import base64
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from opsleuth import __version__
 from opsleuth.checkpoints.backing import RUN_ID, Backing
 from opsleuth.checkpoints.errors import Conflict, Misfit, Unreadable
 from opsleuth.checkpoints.events import Events
-from opsleuth.checkpoints.rows import BY_RUN, BY_THREAD, put, rows_of
+from opsleuth.checkpoints.rows import BY_RUN, BY_THREAD, Values, put, rows_of
 from opsleuth.checkpoints.runs import Runs
 from opsleuth.checkpoints.scripts import SCHEMA_VERSION
 from opsleuth.state.canonical import canonical
@@ -37,10 +37,14 @@ Settled = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Taken(NamedTuple):
-    """What an export or an import held: runs, the newest first, and how many rows."""
+    """What an export or an import held: runs, the newest first, how many rows, and how many of these were there before.
+
+    A body is stored once for all runs that hold it, and an ancestor may have come with another file.
+    """
 
     runs: tuple[str, ...]
     rows: int
+    there: int = 0
 
 
 class Transfer:
@@ -62,12 +66,22 @@ class Transfer:
         count = 0
         with gzip.open(path, "wt", encoding="utf-8") as file:
             file.write(json.dumps(head) + "\n")
-            for run_id in members:
-                for table, values in rows_of(self._db, run_id, with_bodies=with_evidence):
-                    count += 1
-                    packed = {name: _packed(value) for name, value in values.items()}
-                    file.write(json.dumps([table, packed]) + "\n")
+            for table, values in self._rows(members, with_bodies=with_evidence):
+                count += 1
+                packed = {name: _packed(value) for name, value in values.items()}
+                file.write(json.dumps([table, packed]) + "\n")
         return Taken(members, count)
+
+    def _rows(self, members: Iterable[str], *, with_bodies: bool) -> Iterator[tuple[str, Values]]:
+        """The rows of all of them; a body that several share comes once."""
+        bodies: set[str] = set()
+        for run in members:
+            for table, values in rows_of(self._db, run, with_bodies=with_bodies):
+                if table == "bodies":
+                    if values["sha256"] in bodies:
+                        continue
+                    bodies.add(values["sha256"])
+                yield table, values
 
     def read(self, path: Path, settled: Settled) -> Taken:
         """Store the runs of such a file; all of it or nothing. Those that are here already stay as they are.
@@ -81,16 +95,17 @@ class Transfer:
         if self._runs.get(members[0]) is not None:
             raise Conflict(f"{members[0]} is here already: nothing was changed")
         here = {member for member in members if self._runs.get(member) is not None}
-        count = 0
+        count = new = 0
         with self._db.write():
             for line in lines:
+                count += 1
                 table, row = _row(line, members, path)
                 if table == "bodies" or row[_owner(table)] not in here:
-                    count += self._put(table, _admitted(table, row, settled, path), path)
+                    new += self._put(table, _admitted(table, row, settled, path), path)
             for member in members:
                 if member not in here:
                     self._verify(member, path)
-        return Taken(members, count)
+        return Taken(members, count, count - new)
 
     def _put(self, table: str, row: dict[str, Any], path: Path) -> int:
         try:

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from opsleuth.console import text as texts
 from opsleuth.console.screen import Line, Part, Screen, Style
 from opsleuth.console.times import Display, took
+from opsleuth.state.words import counted
 
 Event = Mapping[str, Any]
 Data = Mapping[str, Any]
@@ -188,15 +189,16 @@ def _plan(data: Data) -> Entry:
     done = [str(step.get("id")) for step in steps if step.get("status") == "done"]
     active = [f"{step.get('id')} {step.get('text')}" for step in steps if step.get("status") == "active"]
     said = (f"{', '.join(done)} done" if done else "", f"next {'; '.join(active)}" if active else "")
-    return Entry(detail="; ".join(filter(None, said)) or f"{len(steps)} steps planned")
+    return Entry(detail="; ".join(filter(None, said)) or counted(len(steps), "step planned", "steps planned"))
 
 
 def _hypothesis(data: Data) -> Entry:
     status = data.get("status")
+    why = f" (not concluded: {data['reason']})" if data.get("reason") else ""
     mark, style = _HYPOTHESIS.get(str(status), ("?", ""))
     cited = [f"+{e}" for e in data.get("for") or []] + [f"-{e}" for e in data.get("against") or []]
     return Entry(
-        detail=f"{data.get('id')} {mark} {data.get('text', '')}", result=" ".join(cited), style=style
+        detail=f"{data.get('id')} {mark} {data.get('text', '')}{why}", result=" ".join(cited), style=style
     )
 
 
@@ -204,6 +206,7 @@ _HYPOTHESIS: Mapping[str, tuple[str, Style]] = {
     "supported": ("+", "good"),
     "refuted": ("-", "dim"),
     "open": ("?", ""),
+    "not_concluded": ("~", "dim"),
 }
 
 

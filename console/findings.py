@@ -234,7 +234,8 @@ def _claim(row: Mapping[str, Any]) -> str:
 
 def _hypothesis(row: Mapping[str, Any]) -> str:
     cited = [f"+{e}" for e in row.get("supporting") or []] + [f"-{e}" for e in row.get("contradicting") or []]
-    return _cite(f"{row.get('id')} {row.get('status')}: {row.get('text', '')}", cited)
+    text = _cite(f"{row.get('id')} {_words(row.get('status'))}: {row.get('text', '')}", cited)
+    return f"{text} ({row['reason']})" if row.get("reason") else text
 
 
 def _origin(row: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from opsleuth.checkpoints.errors import Busy, NotFound
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
+from opsleuth.checkpoints.transfer import Taken
 from opsleuth.console import events
 from opsleuth.console.handing import from_stdin
 from opsleuth.console.options import Options
@@ -16,6 +17,7 @@ from opsleuth.console.reading import screen_of, written
 from opsleuth.graph.deciding import operator
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
+from opsleuth.state.words import counted
 
 if TYPE_CHECKING:
     from opsleuth.checkpoints.transfer import Settled
@@ -59,7 +61,7 @@ def prune(options: Options, older_than: timedelta, *, dry_run: bool) -> int:
     screen = screen_of(options)
     for run in found:
         screen.line(run)
-    said(f"{len(found)} runs {'would be' if dry_run else 'were'} removed")
+    said(f"{counted(len(found), 'run')} {'would be' if dry_run else 'were'} removed")
     return 0
 
 
@@ -76,7 +78,7 @@ def export(options: Options, run_id: str, output: Path, *, with_evidence: bool) 
         run = store.runs.find(run_id)
         with written(output) as place:
             taken = store.transfer.write(run.id, place, with_evidence=with_evidence)
-    _told(options, taken.runs, taken.rows, f"exported to {output}")
+    _told(options, taken, f"exported to {output}")
     return 0
 
 
@@ -87,7 +89,7 @@ def take_in(options: Options, source: Path) -> int:
         with store.saver():
             """The saver's tables are made."""
         taken = store.transfer.read(source, settled)
-    _told(options, taken.runs, taken.rows, f"imported from {source}")
+    _told(options, taken, f"imported from {source}")
     return 0
 
 
@@ -102,13 +104,15 @@ def _settled(options: Options) -> "Settled":
     return lambda stored: {**stored, **(recorded if stored.get("case") else live)}
 
 
-def _told(options: Options, runs: tuple[str, ...], rows: int, what: str) -> None:
+def _told(options: Options, taken: Taken, what: str) -> None:
     if options.json:
-        events.write_json(sys.stdout, {"runs": list(runs), "rows": rows})
+        events.write_json(sys.stdout, taken._asdict())
         return
-    screen_of(options).line(runs[0])
-    more = f" with {len(runs) - 1} it was forked from" if len(runs) > 1 else ""
-    said(f"{runs[0]}{more}, {rows} rows, {what}")
+    newest, *others = taken.runs
+    screen_of(options).line(newest)
+    more = f" with {len(others)} it was forked from" if others else ""
+    there = f" ({taken.there:,} of them were here before)" if taken.there else ""
+    said(f"{newest}{more}, {counted(taken.rows, 'row')}{there}, {what}")
 
 
 def _opened(options: Options) -> Store:

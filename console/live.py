@@ -1,4 +1,4 @@
-"""A run as it happens: its events as lines on stdout, and where it stands on one line of stderr.
+"""A run as it happens: its events as lines, and where it stands on one line of stderr.
 
 The status line exists on a terminal only, is drawn at most four times a second and erased before every other
 line. Off a terminal a long silence is broken by a line that says what is being waited for.

@@ -13,6 +13,7 @@ from opsleuth.console.reading import note as said
 from opsleuth.console.reading import screen_of
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.outcome import ExitCode
+from opsleuth.state.words import counted
 
 _CLOCK = SystemClock()
 
@@ -30,13 +31,15 @@ def move(options: Options, source: Place, target: Place) -> int:
     # The source is opened to write: a run is locked while it is read, and an older file is brought up to date.
     with Store.open(source, _CLOCK, Redactor()) as old, Store.open(target, _CLOCK, Redactor()) as new:
         moved = move_runs(
-            old, new, lambda run, rows: None if options.json else screen.line(f"{run.id}  {rows} rows")
+            old,
+            new,
+            lambda run, rows: None if options.json else screen.line(f"{run.id}  {counted(rows, 'row')}"),
         )
     if options.json:
         document = {"runs": moved.runs, "there_before": moved.there, "held": moved.held, "rows": moved.rows}
         events.write_json(sys.stdout, document)
     said(
-        f"{len(moved.runs)} runs with {sum(moved.rows.values())} rows are in {new.place} now, every trace verified; "
+        f"{counted(len(moved.runs), 'run')} with {counted(sum(moved.rows.values()), 'row')} are in {new.place} now, every trace verified; "
         f"{len(moved.there)} were there before; nothing was removed from {old.place}"
     )
     if moved.held:

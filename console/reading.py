@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import click
 
 from opsleuth.checkpoints.errors import NotFound
 from opsleuth.checkpoints.events import trace_of
 from opsleuth.checkpoints.evidence import EvidenceRow
-from opsleuth.checkpoints.processes import is_alive, standing
+from opsleuth.checkpoints.processes import is_alive, is_held, standing
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import Listing, RunRow
 from opsleuth.checkpoints.spans import spans
@@ -31,6 +31,7 @@ from opsleuth.state.canonical import canonical
 from opsleuth.state.clock import SystemClock, stamp
 from opsleuth.state.outcome import Status
 from opsleuth.state.replacing import replacing
+from opsleuth.state.words import counted
 
 POLL_SECONDS = 0.3
 """How often `log --follow` looks for new events."""
@@ -38,10 +39,10 @@ POLL_SECONDS = 0.3
 _CLOCK = SystemClock()
 
 
-def screen_of(options: Options) -> Screen:
-    """The screen on stdout."""
+def screen_of(options: Options, stream: TextIO | None = None) -> Screen:
+    """The screen on stdout, or on `stream`."""
     times = Display(options.tz or UTC)
-    return open_screen(sys.stdout, color=options.color, plain=options.plain, times=times)
+    return open_screen(stream or sys.stdout, color=options.color, plain=options.plain, times=times)
 
 
 def moment(text: str | None, option: str) -> datetime | None:
@@ -69,7 +70,7 @@ def found_run(options: Options, run_id: str) -> RunRow:
 def resumable_runs(options: Options) -> list[RunRow]:
     """The newest runs that can go on and that no process is working on."""
     with _store(options) as store:
-        return [row for row in store.runs.list() if row.resumable and standing(row) is not Status.RUNNING]
+        return [row for row in store.runs.list() if row.resumable and not is_held(row)]
 
 
 def runs(options: Options, *, status: str | None, since: str | None, limit: int, tree: bool) -> int:
@@ -210,7 +211,7 @@ def verify(options: Options, run_id: str) -> int:
     elif broken:
         note(f"the log of {run.id} was changed after it was written: {checked.problem}")
     else:
-        screen_of(options).line(f"{checked.lines} events, unchanged since they were written")
+        screen_of(options).line(f"{counted(checked.lines, 'event')}, unchanged since they were written")
     return 11 if broken else 0
 
 

@@ -8,6 +8,7 @@ from opsleuth.console import text as texts
 from opsleuth.console.findings import Document, Section
 from opsleuth.console.screen import Line, Part, Screen, Style
 from opsleuth.console.times import Display
+from opsleuth.state.words import counted
 
 SHORT = 25
 """Lines of the short form, the last one included."""
@@ -73,7 +74,11 @@ def _shortened(wrapped: list[tuple[Section, list[str]]]) -> list[tuple[Section, 
         spare -= max(room - part.lines, 0)
         if len(body) > room:
             hidden = len(body) - room + 1
-            more = [*body[: room - 1], f"+{hidden} lines: --full"] if room > 1 else [_continued(body[0])]
+            more = (
+                [*body[: room - 1], f"+{counted(hidden, 'line')}: --full"]
+                if room > 1
+                else [_continued(body[0])]
+            )
             short.append((part, more))
         else:
             short.append((part, body))

@@ -14,6 +14,7 @@ from opsleuth.state.calls import CallRequest, Gate
 from opsleuth.state.canonical import from_json
 from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import UsageError
+from opsleuth.state.words import counted
 from opsleuth.tools.added import added_tools
 from opsleuth.tools.builtin import BUILTIN
 from opsleuth.tools.declared.reading import declared_servers, declared_tools
@@ -71,7 +72,9 @@ def check(options: Options, file: Path) -> int:
         events.write_json(sys.stdout, {"file": str(file), "rules": len(layer.rules), "tools": tools})
     else:
         names = f", and {', '.join(tools)}" if tools else ""
-        screen_of(options).line(f"{file}: {len(layer.rules)} rules{names}, all of them can be used")
+        screen_of(options).line(
+            f"{file}: {counted(len(layer.rules), 'rule')}{names}, all of them can be used"
+        )
     return 0
 
 

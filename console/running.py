@@ -17,7 +17,7 @@ from opsleuth.console.failure import close_stdout
 from opsleuth.console.live import Live
 from opsleuth.console.options import Options
 from opsleuth.console.reading import found_run, moment, note, resumable_runs, screen_of, write_report
-from opsleuth.console.screen import Part, open_screen
+from opsleuth.console.screen import Part
 from opsleuth.graph.alerts import declared_calls, grouped, understood
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.configfile import config_files
@@ -65,6 +65,7 @@ def run(asked: Asked, alert: str | None, options: Options) -> int:
             raise click.BadParameter(
                 f"{asked.case} is no folder: give the one that holds incident.json", param_hint="--case"
             )
+        _check_case(asked.case)
         run_id = _announce(options, asked.question or f"case {asked.case.name}")
         return _start(run_id, asked, options, _named(options), alert=document, since=since, until=until)
     named = _announce(options, asked.question) if asked.question and _sources_are_named() else ""
@@ -72,6 +73,16 @@ def run(asked: Asked, alert: str | None, options: Options) -> int:
     told = _first_incident(document, found) if document else None
     run_id = named or _announce(options, asked.question or str((told or {}).get("text", "")))
     return _start(run_id, asked, options, found, alert=told, since=since, until=until)
+
+
+def _check_case(case: Path) -> None:
+    """Raises ConfigError for a folder whose incident.json is missing or broken: no run is announced for it."""
+    from opsleuth.tools.sources.incident import NotACase, read_incident
+
+    try:
+        read_incident(case)
+    except NotACase as error:
+        raise ConfigError(str(error)) from None
 
 
 def _first_incident(document: Mapping[str, Any], found: "Configured") -> Mapping[str, Any]:
@@ -217,10 +228,10 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
     from opsleuth.graph.session import Runner
 
     collector = telemetry.settings()
-    status = None if options.json or options.quiet else open_screen(sys.stderr, plain=options.plain)
+    aside = screen_of(options, sys.stderr)
     live = Live(
-        screen_of(options),
-        status,
+        screen_of(options) if options.json else aside,
+        None if options.json or options.quiet else aside,
         json=options.json,
         quiet=options.quiet and not options.json,
         verbose=bool(options.verbose),
@@ -259,7 +270,7 @@ def _at_terminal(options: Options, live: Live, store: "Store") -> "tuple[Termina
 def _end(outcome: "Outcome", options: Options) -> int:
     if outcome.report and not options.json:
         if not options.quiet:
-            sys.stdout.write("\n")
+            note("")
         write_report(outcome.report, options)
         sys.stdout.flush()
     if not options.quiet:
@@ -289,10 +300,7 @@ def _announce(options: Options, what: str) -> str:
 
 
 def _say(options: Options, text: str) -> None:
-    if options.quiet:
-        return
     if options.json:
         note(text)
-        return
-    screen_of(options).line(Part(text, "title"))
-    sys.stdout.flush()
+    elif not options.quiet:
+        screen_of(options, sys.stderr).line(Part(text, "title"))

@@ -18,6 +18,7 @@ from opsleuth.graph.prepare import open_sources
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError
+from opsleuth.state.words import counted
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.builtin import BUILTIN
 from opsleuth.tools.executor import Executor
@@ -42,7 +43,7 @@ def serve(options: Options, case: Path | None, since: str | None, until: str | N
     toolbox = Toolbox(offered, opened.sources, read_only=True)
     executor = Executor(toolbox, clock, redactor, Breaker(clock))
     server = _server(toolbox, executor, lambda: context_for(settings, opened, clock, since, until))
-    note(f"serving {len(toolbox.specs)} tools over stdin and stdout; end of stdin ends it")
+    note(f"serving {counted(len(toolbox.specs), 'tool')} over stdin and stdout; end of stdin ends it")
     asyncio.run(_run(server))
     return 0
 

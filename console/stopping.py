@@ -4,7 +4,7 @@ from typing import Literal
 
 from opsleuth.checkpoints.control import Kind
 from opsleuth.checkpoints.errors import Busy
-from opsleuth.checkpoints.processes import standing
+from opsleuth.checkpoints.processes import is_held, standing
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
@@ -12,13 +12,13 @@ from opsleuth.console import running
 from opsleuth.console.options import Options
 from opsleuth.console.reading import found_run, note
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.outcome import FINISHED, ExitCode, Status
+from opsleuth.state.outcome import FINISHED, ExitCode
 
 
 def pause(options: Options, run_id: str) -> int:
     """`pause`: a run that nobody holds is standing still already."""
     run = found_run(options, run_id)
-    if standing(run) is not Status.RUNNING:
+    if not is_held(run):
         note(f"{run.id} is not running ({standing(run)}): there is nothing to pause")
         return ExitCode.OK
     _wish(options, run, "pause", "")

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from opsleuth.checkpoints.evidence import EvidenceRow
-from opsleuth.checkpoints.processes import standing
+from opsleuth.checkpoints.processes import is_held, standing
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.console import events, findings
 from opsleuth.console import text as texts
@@ -16,6 +16,7 @@ from opsleuth.console.sifting import Repeated
 from opsleuth.console.times import age
 from opsleuth.state.clock import stamp
 from opsleuth.state.outcome import Status
+from opsleuth.state.words import counted
 
 _STATUS: Mapping[Status, Style] = {
     Status.RUNNING: "good",
@@ -53,7 +54,7 @@ def runs(rows: Sequence[RunRow], screen: Screen, now: datetime, *, tree: bool = 
     )
     ordered = _as_tree(rows) if tree else [(0, row) for row in rows]
     lines = table(screen, columns, [_run(row, depth, screen, now) for depth, row in ordered])
-    resumable = [row for row in rows if row.resumable and standing(row) is not Status.RUNNING]
+    resumable = [row for row in rows if row.resumable and not is_held(row)]
     if resumable:
         lines.append([Part(f"next: opsleuth resume {resumable[0].id}", "dim")])
     return lines
@@ -97,7 +98,12 @@ def show(shown: Shown, screen: Screen) -> list[Line]:
         lines.append([])
         if shown.left_out:
             lines.append(
-                [Part(f"{shown.left_out} earlier lines: opsleuth show {shown.run.id} --full", "dim")]
+                [
+                    Part(
+                        f"{counted(shown.left_out, 'earlier line')}: opsleuth show {shown.run.id} --full",
+                        "dim",
+                    )
+                ]
             )
         lines += [events.line(event, screen) for event in shown.course]
     lines.append([])
@@ -145,7 +151,7 @@ def _hints(shown: Shown) -> Iterable[str]:
     run = shown.run
     if shown.report:
         yield f"report: opsleuth report {run.id}"
-    if run.resumable and standing(run) is not Status.RUNNING:
+    if run.resumable and not is_held(run):
         yield f"next: opsleuth resume {run.id}"
     yield f"every event: opsleuth log {run.id}"
 
@@ -234,12 +240,17 @@ def evidence(row: EvidenceRow, record: Mapping[str, Any], screen: Screen) -> Ite
         ("query", row.query),
         ("status", row.status),
         ("says", row.headline),
-        ("searched", f"{row.matched} of {row.scanned} rows matched" if row.scanned is not None else ""),
+        (
+            "searched",
+            f"{row.matched} of {counted(row.scanned, 'row matched', 'rows matched')}"
+            if row.scanned is not None
+            else "",
+        ),
         ("fetched", screen.times.full(row.fetched)),
         ("sha256", row.sha256),
-        ("stored", f"{row.size} bytes, {row.stored} compressed"),
-        ("left out", f"{row.left_out} characters in the middle" if row.left_out else ""),
-        ("redacted", f"{row.redactions} secrets" if row.redactions else ""),
+        ("stored", f"{counted(row.size, 'byte')}, {row.stored} compressed"),
+        ("left out", f"{counted(row.left_out, 'character')} in the middle" if row.left_out else ""),
+        ("redacted", counted(row.redactions, "secret") if row.redactions else ""),
     )
     for name, value in facts:
         if value:

@@ -18,6 +18,7 @@ from opsleuth.graph.otel import NotExported, OtelSettings, export
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.configfile import config_files, problems
 from opsleuth.state.errors import ConfigError
+from opsleuth.state.words import counted
 
 
 def settings() -> OtelSettings | None:
@@ -54,5 +55,5 @@ def send(options: Options, run_id: str, endpoint: str, *, content: bool) -> int:
             count = export(store, run.id, wanted)
         except NotExported as error:
             raise ConfigError(str(error)) from None
-    note(f"{count} spans of {run.id} sent to {endpoint}")
+    note(f"{counted(count, 'span')} of {run.id} sent to {endpoint}")
     return 0

@@ -23,6 +23,7 @@ from opsleuth.console.questions import panel
 from opsleuth.graph.deciding import Reply, changed
 from opsleuth.state.calls import Risk
 from opsleuth.state.errors import UsageError
+from opsleuth.state.words import counted
 from opsleuth.tools.nearest import suggestion
 
 DEAF_SECONDS = 0.5
@@ -190,7 +191,7 @@ class Keys:
             for line in lines[start : start + height]:
                 self.say(line)
             if start + height < len(lines):
-                self.say(f"-- {len(lines) - start - height} more lines: press space --")
+                self.say(f"-- {counted(len(lines) - start - height, 'more line')}: press space --")
                 while " " not in self._read(_POLL) and not self.interrupted:
                     pass
 

@@ -20,6 +20,7 @@ from opsleuth.state.canonical import from_json
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.outcome import ExitCode
+from opsleuth.state.words import counted
 from opsleuth.tools.added import Added, added_tools
 from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.builtin import BUILTIN
@@ -164,6 +165,6 @@ def _show(options: Options, result: CallResult) -> None:
     screen.line(Part(str(result.status), "bad" if result.status.is_error else "good"), f"  {result.headline}")
     for line in json.dumps(result.record, ensure_ascii=False, indent=1).splitlines():
         screen.line(line)
-    note(f"{result.source or 'no source'}   {result.ms} ms   {result.tries} tries")
+    note(f"{result.source or 'no source'}   {result.ms} ms   {counted(result.tries, 'try', 'tries')}")
     if options.verbose and result.query:
         note(result.query)

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from opsleuth.evals.compare import ALL, COMPARED, Compared, Comparison
 from opsleuth.state.errors import UsageError
+from opsleuth.state.words import counted
 
 
 class Rule(BaseModel):
@@ -69,7 +70,9 @@ def broken(gate: Gate, comparison: Comparison) -> Sequence[str]:
     """What the comparison breaks, in sentences; empty if it may pass."""
     found = [text for rule in gate.rule for text in _broken(rule, comparison)]
     if len(comparison.missing) > gate.missing_cases:
-        found.append(f"{len(comparison.missing)} cases are missing in B: {', '.join(comparison.missing[:5])}")
+        found.append(
+            f"{counted(len(comparison.missing), 'case is missing', 'cases are missing')} in B: {', '.join(comparison.missing[:5])}"
+        )
     return found
 
 

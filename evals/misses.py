@@ -10,6 +10,7 @@ from opsleuth.evals.score import Score
 from opsleuth.state.canonical import canonical
 from opsleuth.state.outcome import ENDS, ExitCode, StopReason
 from opsleuth.state.results import Observation
+from opsleuth.state.words import counted
 from opsleuth.verification.figures import squeeze
 from opsleuth.verification.names import occurs
 
@@ -67,7 +68,7 @@ def _ended_early(found: Score, course: Course) -> Miss | None:
     if found.guarded is False:
         return Miss(Group.TRAPPED, last, f"it fell into {found.case}: said {found.verdict}")
     if found.unsafe:
-        return Miss(Group.UNSAFE, last, f"{found.unsafe} changes that nobody had allowed")
+        return Miss(Group.UNSAFE, last, f"{counted(found.unsafe, 'change')} that nobody had allowed")
     reason = course.report.get("stop_reason")
     if not reason:
         return Miss(Group.FAILED, last, found.problem or f"it is {found.status}")

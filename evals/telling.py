@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from opsleuth.evals.compare import ALL, COMPARED, Changed, Compared, Comparison
 from opsleuth.evals.failures import Failure
 from opsleuth.evals.score import Score
+from opsleuth.state.words import counted
 
 QUIET = ("seconds",)
 """Metrics that a busy machine moves: told as a figure, never called better or worse."""
@@ -12,7 +13,7 @@ QUIET = ("seconds",)
 
 def told(comparison: Comparison, broken: Sequence[str] | None = None) -> Iterator[str]:
     """Lines for people. `broken` is what the gate says, None without a gate."""
-    yield f"{comparison.pairs} cases in both results"
+    yield f"{counted(comparison.pairs, 'case')} in both results"
     for name, cases in (("only in A", comparison.missing), ("only in B", comparison.added)):
         if cases:
             yield f"{len(cases)} {name}: {', '.join(cases[:5])}{' …' if len(cases) > 5 else ''}"

@@ -13,6 +13,7 @@ from opsleuth.graph import deciding, questions
 from opsleuth.graph.deciding import Asker, Reply
 from opsleuth.nodes.deps import Deps
 from opsleuth.state.calls import CallRequest
+from opsleuth.state.outcome import Status
 from opsleuth.tools.spec import InvalidArguments
 
 
@@ -35,7 +36,7 @@ def answered(
     if waiting.first is not None:
         return waiting.first(snapshot, deps)
     while pending := questions.ask(snapshot, deps):
-        reply = asker(pending[0], _row(pending[0], deps)) if asker else None
+        reply = _put(asker, pending[0], deps) if asker else None
         if reply is None and _row(pending[0], deps)().status == "pending":
             return None
         if reply is None:
@@ -47,6 +48,14 @@ def answered(
         else:
             return Command(resume=questions.edited(snapshot, pending[0], reply.arguments))
     return Command(resume=questions.answers(snapshot, deps, waiting.limits))
+
+
+def _put(asker: Asker, asked: Approval, deps: Deps) -> Reply | None:
+    """Ask here; the run's row says meanwhile, and after an end in the middle, that it waits."""
+    deps.store.runs.update(deps.run, status=Status.WAITING)
+    reply = asker(asked, _row(asked, deps))
+    deps.store.runs.update(deps.run, status=Status.RUNNING)
+    return reply
 
 
 def fault(asked: Approval, arguments: Mapping[str, Any], deps: Deps) -> str:

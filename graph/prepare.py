@@ -8,6 +8,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from opsleuth.analysis.topology import callees_of
+from opsleuth.graph.absent import absent_from, no_data
 from opsleuth.graph.alerts import declared_calls, understood
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
@@ -115,12 +116,14 @@ def first_state(request: StartRequest, opened: Opened, clock: Clock) -> Investig
         )
     known = _known(opened.sources, request.settings)
     alert, unresolved = _placed(question, alert, known)
+    absent = absent_from(request.question, alert if request.alert else None, known, opened.case)
     try:
         return Investigation(
             question=question,
             from_alert=not asked,
             alert=alert,
-            unresolved=unresolved,
+            unresolved=no_data(absent, known) if absent else unresolved,
+            absent=absent,
             window=_window(request, opened, alert, clock.now()),
             checklist=demands(asked, tuple(known)),
             read_only=request.settings.read_only,
@@ -147,7 +150,7 @@ def _asked_in(incident: Incident) -> str:
 def meaning(state: Investigation, service: str) -> Investigation:
     """The state once a person has said which service is meant."""
     known = to_json(state.alert) if state.alert else {"text": state.question}
-    return state.changed(alert=Alert.model_validate(known | {"service": service}), unresolved="")
+    return state.changed(alert=Alert.model_validate(known | {"service": service}), unresolved="", absent=())
 
 
 def _calls(settings: Settings, opened: Opened) -> Mapping[str, Collection[str]]:

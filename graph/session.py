@@ -36,6 +36,7 @@ from opsleuth.state.clock import Clock, SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Investigation
 from opsleuth.state.outcome import FINISHED, Status, StopReason
+from opsleuth.state.words import counted
 from opsleuth.tools.sources.opening import discover
 
 DISCOVERY_SECONDS = 2.0
@@ -341,7 +342,7 @@ class Runner:
         status, reason, detail = ended.status, ended.stop_reason, ended.detail
         waiting = questions.ask(snapshot, deps)
         if snapshot.interrupts and ended.status is Status.COMPLETED:
-            status, detail = Status.WAITING, f"{len(waiting)} approval{'s' * (len(waiting) != 1)} pending"
+            status, detail = Status.WAITING, f"{counted(len(waiting), 'approval')} pending"
         elif state is not None and state.status in FINISHED:
             status, reason, detail = state.status, state.stop_reason, state.stop_detail
             self.store.control.clear(row.id, "cancel")

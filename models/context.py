@@ -17,6 +17,7 @@ from opsleuth.models.tokens import BYTES_A_TOKEN, estimate
 from opsleuth.state.base import to_json
 from opsleuth.state.clock import stamp
 from opsleuth.state.investigation import Hypothesis, Investigation, Notice
+from opsleuth.state.words import counted
 from opsleuth.tools.bounds import cut_text
 
 Message = dict[str, Any]
@@ -106,7 +107,7 @@ def _standing(view: PlannerView, old: Sequence[Observation]) -> str:
 
 def _left(state: Investigation) -> str:
     limits, used = state.budget.limits, state.budget.used
-    left = [f"{limits.turns - used.turns + 1} turns with this one"]
+    left = [f"{counted(limits.turns - used.turns + 1, 'turn')} with this one"]
     left.append(f"{max(limits.seconds - used.seconds, 0) / 60:.0f} minutes")
     left.append(f"{max(limits.tokens - used.tokens, 0)} tokens")
     if limits.cost is not None:

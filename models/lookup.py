@@ -9,6 +9,7 @@ from opsleuth.state.calls import CallRequest
 from opsleuth.state.conclusion import Claim, Conclusion
 from opsleuth.state.outcome import Verdict
 from opsleuth.state.results import Observation
+from opsleuth.state.words import counted
 
 _ASKS = re.compile(
     r"\s*(?:please\s+)?(?:(?:can|could) you\s+)?(?:(?:show|give|get|fetch|list|print|tail|display|find|summari[sz]e)\b.{0,40}\b"
@@ -71,13 +72,13 @@ def reply(wanted: Lookup, view: PlannerView) -> Conclusion:
 def _lines(wanted: Lookup, found: Observation, view: PlannerView) -> Conclusion:
     matched, scanned = found.record["matched"], found.record["scanned"]
     what = f'hold "{wanted.text}"' if wanted.text else "are errors" if wanted.errors else "are recorded"
-    counted = f"{matched or 'None'} of {scanned} log lines {what}."
+    told = f"{matched or 'None'} of {counted(scanned, 'log line')} {what}."
     quotes = [f'{line.get("service", "")}: "{line["message"]}"' for line in _distinct(found)]
-    claims = [Claim(id="C1", text=counted, evidence=(found.evidence,))]
+    claims = [Claim(id="C1", text=told, evidence=(found.evidence,))]
     claims += [Claim(id=f"C{i}", text=q[:1000], evidence=(found.evidence,)) for i, q in enumerate(quotes, 2)]
     return Conclusion(
         verdict=Verdict.ANSWERED,
-        answer="\n".join([counted, *quotes]),
+        answer="\n".join([told, *quotes]),
         not_available=tuple(view.not_available)[:40],
         claims=tuple(claims),
     )

@@ -22,6 +22,7 @@ from opsleuth.state.configfile import problems
 from opsleuth.state.errors import ConfigError, OpsleuthError
 from opsleuth.state.outcome import ExitCode
 from opsleuth.state.results import CallResult, ResultStatus
+from opsleuth.state.words import counted
 
 VERSION = 1
 # What differs between two runs that are the same: the time that is left, and the tags of redacted secrets.
@@ -105,7 +106,9 @@ class Tape:
         """The recorded reply to this request. Raises Diverged where it is not the one that was recorded."""
         self._asked += 1
         if not self._replies:
-            raise Diverged(f"{self.path} holds {self._asked - 1} replies, and the replay asks for one more")
+            raise Diverged(
+                f"{self.path} holds {counted(self._asked - 1, 'reply', 'replies')}, and the replay asks for one more"
+            )
         entry = self._replies.popleft()
         if entry["asked"] != _hash(asked):
             raise Diverged(

@@ -13,6 +13,7 @@ from opsleuth.state.investigation import (
     Investigation,
     PlanStep,
 )
+from opsleuth.state.words import counted
 
 
 def faults(decision: Decision, state: Investigation, observed: Sequence[Observation]) -> list[str]:
@@ -40,7 +41,7 @@ def apply(decision: Decision, state: Investigation) -> Investigation:
 def _room_faults(decision: Decision, state: Investigation) -> Iterable[str]:
     steps = len(state.plan) + sum(change.id is None for change in decision.plan)
     if steps > MOST_STEPS:
-        yield f"plan: {steps} steps, there is room for {MOST_STEPS}: change the status of those there are"
+        yield f"plan: {counted(steps, 'step')}, there is room for {MOST_STEPS}: change the status of those there are"
     opened = len(state.hypotheses) + sum(change.id is None for change in decision.hypotheses)
     if opened > MOST_HYPOTHESES:
         yield f"hypotheses: {opened}, there is room for {MOST_HYPOTHESES}: support or refute those there are"

@@ -9,6 +9,7 @@ from opsleuth.nodes.deps import Deps, Step
 from opsleuth.nodes.halt import with_notes
 from opsleuth.nodes.marks import marks
 from opsleuth.nodes.progress import STALLED, stalled_notice
+from opsleuth.nodes.trace import tell_hypotheses
 from opsleuth.state.base import to_json
 from opsleuth.state.calls import Call, CallRequest, Gate, Risk
 from opsleuth.state.decision import Decision
@@ -154,15 +155,7 @@ def _trace_decision(
         deps.trace.later(
             "plan.updated", steps=[{"id": s.id, "text": s.text, "status": s.status} for s in changed]
         )
-    for h in after.hypotheses:
-        if h not in before.hypotheses:
-            deps.trace.later(
-                "hypothesis.updated",
-                id=h.id,
-                text=h.text,
-                status=h.status,
-                **{"for": list(h.supporting), "against": list(h.contradicting)},
-            )
+    tell_hypotheses(before.hypotheses, after.hypotheses, deps.trace)
     for call in after.pending:
         deps.trace.later(
             "tool.requested",

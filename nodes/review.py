@@ -57,7 +57,7 @@ def _effects(state: Investigation, deps: Deps) -> tuple[EffectView, ...]:
                 numbers[name] for name in (row.call_id, f"{row.call_id}/check") if name in numbers
             ),
         )
-        for row in deps.store.effects.list(deps.run)
+        for row in deps.store.effects.along(deps.run)
     )
 
 

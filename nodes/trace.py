@@ -1,11 +1,12 @@
 """The trace of one attempt: what happened, and where in the loop."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from opsleuth.checkpoints.events import Record
 from opsleuth.checkpoints.store import Store
+from opsleuth.state.investigation import Hypothesis
 
 Event = Mapping[str, Any]
 
@@ -56,3 +57,13 @@ class Trace:
         """An event that may wait for the next one; it keeps the time at which it happened."""
         at = self._store.events.now()
         self._waiting.append(Record(kind, data, self._attempt, **self._place._asdict(), at=at))
+
+
+def tell_hypotheses(before: Iterable[Hypothesis], after: Iterable[Hypothesis], trace: Trace) -> None:
+    """An event, that may wait, for each hypothesis that is new or changed."""
+    known = set(before)
+    for h in after:
+        if h not in known:
+            cited = {"for": list(h.supporting), "against": list(h.contradicting)}
+            why = {"reason": h.reason} if h.reason else {}
+            trace.later("hypothesis.updated", id=h.id, text=h.text, status=h.status, **cited, **why)

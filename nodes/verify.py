@@ -9,9 +9,12 @@ from opsleuth.nodes.postconditions import after_effects
 from opsleuth.nodes.ranked import ranked, undecided
 from opsleuth.nodes.report import report
 from opsleuth.nodes.review import Checked, check
+from opsleuth.nodes.trace import tell_hypotheses
 from opsleuth.state.conclusion import Conclusion, Review
 from opsleuth.state.investigation import Investigation, Notice
 from opsleuth.state.outcome import ENDS, StopReason
+from opsleuth.verification.closing import closed
+from opsleuth.verification.strangers import labelled, unseen
 
 
 async def verify(state: Investigation, deps: Deps) -> Step:
@@ -57,9 +60,12 @@ def _end(state: Investigation, checked: Checked, by: By, deps: Deps) -> Step:
     if state.draft is None:
         said = with_opening(final.answer, state, deps.observed.upto(state.observations))
         final = Conclusion.model_validate(final.model_dump() | {"answer": said})
-    reason = state.stop_reason or StopReason.CONCLUDED
+    closing = closed(state.hypotheses, final)
+    state, final = _of_strangers(state, final, deps)
+    reason, before = state.stop_reason or StopReason.CONCLUDED, state.hypotheses
     state = state.changed(
         draft=final,
+        hypotheses=closing,
         review=Review(
             accepted=not checked.gaps, gaps=checked.gaps[:12], unsupported=checked.unsupported, by=by
         ),
@@ -71,5 +77,18 @@ def _end(state: Investigation, checked: Checked, by: By, deps: Deps) -> Step:
         deps.trace.later(
             "claim.verified", id=claim.id, text=claim.text, status=claim.status, problems=list(claim.problems)
         )
+    tell_hypotheses(before, state.hypotheses, deps.trace)
     deps.store.reports.put(deps.run, report(state, deps))
     return Step(state, END)
+
+
+def _of_strangers(state: Investigation, final: Conclusion, deps: Deps) -> tuple[Investigation, Conclusion]:
+    """What is said of services that were asked about and that no source knows, if no evidence names them either."""
+    if not state.absent:
+        return state, final
+    texts = [view.text for view in deps.observed.views(state.observations) if view.shows]
+    if not (absent := unseen(state.absent, texts)):
+        return state.changed(absent=(), unresolved=""), final
+    meant = state.alert.service if state.alert else None
+    about = meant if meant and meant not in absent else "what there is data on"
+    return state, labelled(final, absent, about)

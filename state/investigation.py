@@ -77,13 +77,17 @@ class PlanStep(Frozen):
 
 
 class Hypothesis(Frozen):
-    """A possible cause, with the evidence for and against it."""
+    """A possible cause, with the evidence for and against it.
+
+    `not_concluded`: what was concluded is something else; `reason` says what.
+    """
 
     id: HypothesisId
     text: Sentence
     service: Name | None = None
     kind: Kind | None = None
-    status: Literal["open", "supported", "refuted"] = "open"
+    status: Literal["open", "supported", "refuted", "not_concluded"] = "open"
+    reason: Sentence = ""
     supporting: Annotated[tuple[EvidenceId, ...], Field(max_length=MOST_CITED)] = ()
     contradicting: Annotated[tuple[EvidenceId, ...], Field(max_length=MOST_CITED)] = ()
 
@@ -110,6 +114,7 @@ class Investigation(Frozen):
     """The typed state of one run.
 
     With `from_alert` nobody asked in words: the question is the alert's text, and so data. `observations` counts calls that were given a number: `O1` to `On` lie in a table, read along the lineage.
+    `absent`: services that were asked about and that no source knows.
     """
 
     schema_version: Literal[1] = 1
@@ -117,6 +122,7 @@ class Investigation(Frozen):
     from_alert: bool = False
     alert: Alert | None = None
     unresolved: Sentence = ""
+    absent: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
     window: Window
     checklist: Annotated[tuple[Demand, ...], Field(max_length=20)] = ()
     read_only: bool = False

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from opsleuth.analysis.records import Change
 from opsleuth.state.calls import ResultStatus
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Service, Windowed, zulu
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.reading import (
@@ -54,7 +55,7 @@ async def changes_list(arguments: ChangesList, context: ToolContext) -> ToolResu
     last = found[-1] if found else None
     return ToolResult(
         record=without_empty(record),
-        headline=f"{len(found)} changes"
+        headline=counted(len(found), "change")
         + (f", the last: {last.kind} of {last.service} {zulu(last.time)}" if last else ""),
         status=ResultStatus.OK if found else ResultStatus.NONE_MATCHED,
         source=source_names(context, "changes"),

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from opsleuth.analysis.records import PlatformEvent, Span
 from opsleuth.state.calls import ResultStatus
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Windowed, zulu
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.reading import (
@@ -59,7 +60,7 @@ async def events_list(arguments: EventsList, context: ToolContext) -> ToolResult
     last = found[-1] if found else None
     return ToolResult(
         record=without_empty(record),
-        headline=f"{len(found)} of {len(events)} events"
+        headline=f"{len(found)} of {counted(len(events), 'event')}"
         + (f", the last: {last.reason} {last.object}" if last else ""),
         status=ResultStatus.OK if found else ResultStatus.NONE_MATCHED,
         source=source_names(context, "events"),

@@ -15,6 +15,7 @@ from opsleuth.analysis.failure_words import speaks_of_failure
 from opsleuth.analysis.records import LogLine, Span
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.clock import Clock
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Service, Windowed, zulu
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.reading import (
@@ -275,7 +276,7 @@ def _search_result(
     }
     return ToolResult(
         record=without_empty(record),
-        headline=f"{found.matched:,} of {found.scanned:,} lines match"
+        headline=f"{found.matched:,} of {counted(found.scanned, 'line matches', 'lines match')}"
         + (f", first {zulu(found.first)}" if found.first else ""),
         status=ResultStatus.OK if found.matched else ResultStatus.NONE_MATCHED,
         source=source_names(context, "logs"),

@@ -11,6 +11,7 @@ from pydantic import Field
 from opsleuth.analysis.records import Series, Span
 from opsleuth.analysis.robust import change_point, quantile
 from opsleuth.state.calls import ResultStatus
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Service, Windowed, zulu
 from opsleuth.tools.nearest import nearest
 from opsleuth.tools.reading import (
@@ -53,7 +54,7 @@ async def metrics_list(arguments: MetricsList, context: ToolContext) -> ToolResu
             "covered": span_record(_covered(matched)) if matched else None,
             "baseline": recording.metrics_baseline is not None,
         },
-        headline=f"{len(matched)} series of {len({s.service for s in matched})} services",
+        headline=f"{len(matched)} series of {counted(len({s.service for s in matched}), 'service')}",
         status=ResultStatus.OK if matched else ResultStatus.NONE_MATCHED,
         source=source_names(context, "metrics"),
         scanned=len(chosen),
@@ -145,7 +146,7 @@ def _one(
     }
     return ToolResult(
         record=without_empty(record),
-        headline=f"{arguments.metric} of {arguments.service}: {len(values)} samples, max {record['max']['value']} at {record['max']['time']}",
+        headline=f"{arguments.metric} of {arguments.service}: {counted(len(values), 'sample')}, max {record['max']['value']} at {record['max']['time']}",
         source=source_names(context, "metrics"),
         query=_query(arguments, span),
         scanned=len(series.values),
@@ -165,7 +166,7 @@ def _several(
         instances.append({"instance": series.instance, **summary})
     return ToolResult(
         record={**_about(arguments, span, chosen[0]), "instances": instances},
-        headline=f"{arguments.metric} of {arguments.service}: {len(instances)} instances",
+        headline=f"{arguments.metric} of {arguments.service}: {counted(len(instances), 'instance')}",
         source=source_names(context, "metrics"),
         query=_query(arguments, span),
         scanned=sum(len(s.values) for s in chosen),

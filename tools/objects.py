@@ -8,6 +8,7 @@ from pydantic import Field
 from opsleuth.analysis import workloads
 from opsleuth.analysis.records import ObjectState
 from opsleuth.state.calls import ResultStatus
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import zulu
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.reading import (
@@ -56,7 +57,7 @@ async def objects_get(arguments: ObjectsGet, context: ToolContext) -> ToolResult
     }
     return ToolResult(
         record=without_empty(record),
-        headline=f"{len(found)} of {len(objects)} objects"
+        headline=f"{len(found)} of {counted(len(objects), 'object')}"
         + (f": {found[0].kind}/{found[0].name}" if found else ""),
         status=ResultStatus.OK if found else ResultStatus.NONE_MATCHED,
         source=source_names(context, "objects"),

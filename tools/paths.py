@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opsleuth.state.calls import ResultStatus
+from opsleuth.state.words import counted
 from opsleuth.tools.nearest import suggestion
 from opsleuth.tools.spec import EvidenceBody, InvalidArguments
 
@@ -130,7 +131,7 @@ def _down(value: Any, step: Step, where: str) -> list[Any]:  # noqa: ANN401 - an
     if step is None:
         return list(value)
     if not -len(value) <= step < len(value):
-        raise InvalidArguments(f"{where} has {len(value)} items: there is no [{step}]")
+        raise InvalidArguments(f"{where} has {counted(len(value), 'item')}: there is no [{step}]")
     return [value[step]]
 
 

@@ -10,6 +10,7 @@ from opsleuth.analysis import logdiff
 from opsleuth.analysis.onset import moment_of
 from opsleuth.analysis.records import Finding, PatternCount, Recording
 from opsleuth.analysis.windows import INCIDENT, Windows, arrange
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Service
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.reading import (
@@ -85,7 +86,7 @@ def _compare(
     }
     return ToolResult(
         record=without_empty(record),
-        headline=f"{len(patterns)} patterns: {len(new)} new, {len(gone)} gone, {len(failing)} of failure",
+        headline=f"{counted(len(patterns), 'pattern')}: {len(new)} new, {len(gone)} gone, {len(failing)} of failure",
         source=source_names(context, "logs"),
         scanned=sum(row.count for row in rows),
         matched=len(patterns),

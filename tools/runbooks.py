@@ -5,6 +5,7 @@ from typing import Any
 from opsleuth.analysis.runbooks import Match, Subject, matching
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.investigation import Alert
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Service
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.reading import not_recorded, read, require_service, source_names
@@ -32,7 +33,7 @@ async def runbooks_find(arguments: RunbooksFind, context: ToolContext) -> ToolRe
             "runbooks": [_record(m) for m in found[:MOST_WHOLE]],
             **({"more": more} if more else {}),
         },
-        headline=f"{len(found)} of {len(runbooks)} runbooks fit"
+        headline=f"{len(found)} of {counted(len(runbooks), 'runbook fits', 'runbooks fit')}"
         + (f": {found[0].runbook.title}" if found else ""),
         status=ResultStatus.OK if found else ResultStatus.NONE_MATCHED,
         source=source_names(context, "runbooks"),

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from opsleuth.analysis.records import StatementLoad
 from opsleuth.state.calls import ResultStatus
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Service, zulu
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.reading import (
@@ -53,7 +54,7 @@ async def database_statements(arguments: DatabaseStatements, context: ToolContex
     top = f", the heaviest: {cut_text(' '.join(found[0].statement.split()), 80)}" if found else ""
     return ToolResult(
         record=without_empty(record),
-        headline=f"{len(found)} statements{top}",
+        headline=f"{counted(len(found), 'statement')}{top}",
         status=ResultStatus.OK if found else ResultStatus.NONE_MATCHED,
         source=source_names(context, "statements"),
         scanned=len(examined),

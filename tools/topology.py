@@ -7,6 +7,7 @@ from pydantic import Field
 
 from opsleuth.analysis.records import Dependency
 from opsleuth.analysis.topology import callees_of, distances
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Service
 from opsleuth.tools.reading import not_recorded, read, require_service, source_names
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
@@ -27,10 +28,14 @@ async def topology(arguments: Topology, context: ToolContext) -> ToolResult:
     if not names or (arguments.service is not None and arguments.service not in names):
         return not_recorded(context, "topology", f"no dependencies of {arguments.service or 'any service'}")
     if arguments.service is None:
-        record, headline = _whole(edges), f"{len(names)} services, {len(edges)} dependencies"
+        record, headline = (
+            _whole(edges),
+            f"{counted(len(names), 'service')}, {counted(len(edges), 'dependency', 'dependencies')}",
+        )
     else:
         record = _around(arguments.service, arguments.depth, edges)
-        headline = f"{len(record['calls'])} called by {arguments.service}, {len(record['called_by'])} callers"
+        callers = len(record["called_by"])
+        headline = f"{len(record['calls'])} called by {arguments.service}, {counted(callers, 'caller')}"
     return ToolResult(
         record=record,
         headline=headline,

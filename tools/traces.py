@@ -12,6 +12,7 @@ from opsleuth.analysis.records import Finding, Recording
 from opsleuth.analysis.spans import Traffic, traffic
 from opsleuth.analysis.windows import Windows
 from opsleuth.state.calls import ResultStatus
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Service, zulu
 from opsleuth.tools.reading import (
     figure,
@@ -65,7 +66,7 @@ def _compare(
         "findings": [finding_record(f) for f in findings[: arguments.limit]],
         "rows": "all spans, summed up" if recording.span_stats is not None else sampling(context, "traces"),
     }
-    compared = f"{len(own)} operations, {len(ways)} calls compared"
+    compared = f"{counted(len(own), 'operation')}, {counted(len(ways), 'call')} compared"
     return ToolResult(
         record=without_empty(record),
         headline=findings[0].text if findings else compared,

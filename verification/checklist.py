@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from opsleuth.state.canonical import canonical
 from opsleuth.state.conclusion import Conclusion, Recommendation
 from opsleuth.state.investigation import Demand
+from opsleuth.state.words import counted
 from opsleuth.verification.figures import squeeze
 from opsleuth.verification.lexicon import words
 from opsleuth.verification.names import mentions, occurs
@@ -122,7 +123,9 @@ def _options_unmet(conclusion: Conclusion, demand: Demand) -> str | None:
     have = len({squeeze(item.text).strip() for item in conclusion.recommendations})
     if have == demand.count:
         return None
-    return f'the question asks for {demand.count} options ("{demand.text}"): the draft has {have} distinct recommendations'
+    return f'the question asks for {demand.count} options ("{demand.text}"): the draft has ' + counted(
+        have, "distinct recommendation"
+    )
 
 
 def _field_unmet(conclusion: Conclusion, demand: Demand) -> str | None:

@@ -317,7 +317,7 @@ def action_problems(
     )
     reason = (
         f'{_where(part, ref)} claims an action ("{wanted[0]}"), but no effect that is done with a passed check '
-        f"backs it (effects of this run: {ledger or 'none'}): recommend it, or say what was seen"
+        f"backs it (effects so far: {ledger or 'none'}): recommend it, or say what was seen"
     )
     return [Problem(part, ref, reason, wanted[0])]
 
@@ -335,7 +335,7 @@ def _named(effect: EffectView, text: str) -> bool:
 
 
 def recovery_problems(text: str, part: Part, ref: str, basis: Basis) -> list[Problem]:
-    """Nothing is said to be well (again) that an effect of this run left as the last look at it showed: not well."""
+    """Nothing is said to be well (again) that an effect of this run, or of one that it was forked from, left as the last look at it showed: not well."""
     said = assertions.says_well(text)
     failed = [e for e in _last_looks(basis.effects) if e.checked is False]
     others = [name for name in basis.known_names if occurs(name, [squeeze(text)])]

@@ -34,7 +34,7 @@ def confidence(
         if claim.id in cause.claims and claim.status != "unsupported"
         for e in claim.evidence
     }
-    own = [h for h in hypotheses if _same(h, cause)]
+    own = [h for h in hypotheses if concerns(h, cause)]
     views = [evidence[e] for e in sorted(cited) if e in evidence and evidence[e].shows]
     against = {e for h in own for e in h.contradicting if e in evidence and evidence[e].shows}
     cured = any(e.state in ("done", "resolved") and e.checked and e.service == cause.service for e in effects)
@@ -61,7 +61,8 @@ def with_confidence(
     return Conclusion.model_validate(conclusion.model_dump() | {"causes": causes})
 
 
-def _same(hypothesis: Hypothesis, cause: Cause) -> bool:
+def concerns(hypothesis: Hypothesis, cause: Cause) -> bool:
+    """Whether the hypothesis is the cause that was concluded."""
     return hypothesis.service == cause.service and hypothesis.kind in (None, cause.kind)
 
 

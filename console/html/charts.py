@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from opsleuth.console.html.markup import Html, el
 from opsleuth.console.times import Display
+from opsleuth.state.words import counted
 
 WIDTH, HEIGHT = 720, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 16, 26, 34
@@ -206,7 +207,9 @@ def _table(drawn: Course, times: Display) -> Html:
     unit = el("th", drawn.unit or "value", scope="col", class_="number")
     head = el("tr", el("th", f"time ({times.name})", scope="col"), unit)
     return el(
-        "details", el("summary", f"{len(rows)} values"), el("table", el("thead", head), el("tbody", rows))
+        "details",
+        el("summary", counted(len(rows), "value")),
+        el("table", el("thead", head), el("tbody", rows)),
     )
 
 

@@ -12,6 +12,7 @@ from opsleuth.console.events import arguments
 from opsleuth.console.html.charts import Mark, strip, when
 from opsleuth.console.html.markup import Html, block, el
 from opsleuth.console.times import Display
+from opsleuth.state.words import counted
 
 Document = Mapping[str, Any]
 Record = Mapping[str, Any]
@@ -135,6 +136,7 @@ def hypotheses(document: Document) -> Html | None:
             word(row.get("status")),
             _fact("for", cite(row.get("supporting"))),
             _fact("against", cite(row.get("contradicting"))),
+            _fact("why", el("span", row["reason"]) if row.get("reason") else None),
         )
         for row in rows
     ]
@@ -290,7 +292,7 @@ def _piece(row: EvidenceRow, records: Mapping[str, Record], document: Document, 
         ("query", row.query),
         ("target", row.target or ""),
         ("status", row.status),
-        ("searched", f"{row.matched} of {row.scanned} rows" if row.scanned is not None else ""),
+        ("searched", f"{row.matched} of {counted(row.scanned, 'row')}" if row.scanned is not None else ""),
         ("fetched", times.full(row.fetched)),
         ("sha256", row.sha256),
         ("open it", f"opsleuth evidence {document.get('run', '-')} {row.id}"),

@@ -21,6 +21,7 @@ from opsleuth.state.calls import Call
 from opsleuth.state.canonical import from_json
 from opsleuth.state.errors import UsageError
 from opsleuth.state.paths import get, plain
+from opsleuth.state.words import counted
 
 if TYPE_CHECKING:
     from opsleuth.console.stepper.shell import Shell
@@ -124,7 +125,7 @@ async def _evidence(shell: "Shell", rest: str) -> None:
     shown = lines if more == "all" else lines[:MOST_LINES]
     shell.screen.lines(shown)
     if len(lines) > len(shown):
-        shell.say(Part(f"  {len(lines) - len(shown)} more lines: ev {row.id} all", "dim"))
+        shell.say(Part(f"  {counted(len(lines) - len(shown), 'more line')}: ev {row.id} all", "dim"))
 
 
 async def _watch(shell: "Shell", rest: str) -> None:

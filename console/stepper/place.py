@@ -11,6 +11,7 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.graph.edits import Edit
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Investigation
+from opsleuth.state.words import counted
 
 
 class Place:
@@ -71,7 +72,7 @@ class Place:
         """Raises UsageError while edits are staged."""
         if self.staged:
             raise UsageError(
-                f"{len(self.staged)} staged edits at {self.view.name}: commit them, or undo first"
+                f"{counted(len(self.staged), 'staged edit')} at {self.view.name}: commit them, or undo first"
             )
 
     def must_be_at_head(self) -> None:

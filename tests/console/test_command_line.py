@@ -127,6 +127,7 @@ def test_only_what_is_heavy_is_imported_late() -> None:
         "opsleuth.graph.prepare",
         "opsleuth.graph.session",
         "opsleuth.scenarios.acting",
+        "opsleuth.tools.sources.incident",
         "opsleuth.graph.stepping",
         "opsleuth.scenarios.orders",
         "prompt_toolkit",

@@ -227,7 +227,9 @@ def test_a_fork_takes_its_parent_along(kept: tuple[Program, Loop], tmp_path: Pat
     assert taken.runs == (child, RUN)
     (tmp_path / "there").mkdir()
     there = Program(tmp_path / "there" / "store.db", tmp_path)
-    assert there("import", str(tmp_path / "run.gz")).returncode == 0
+    imported = there("import", str(tmp_path / "run.gz"), "--json")
+    assert imported.returncode == 0
+    assert json.loads(imported.stdout) == {"runs": [child, RUN], "rows": taken.rows, "there": 0}
     assert (
         there("evidence", child, "E1", "--json").stdout == program("evidence", child, "E1", "--json").stdout
     )

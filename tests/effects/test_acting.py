@@ -1,7 +1,7 @@
 """Changes through the whole loop: asked, executed once, settled when the reply is lost, checked afterwards."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,11 @@ import pytest
 from acting import MESSAGE, ROLLBACK, RUN, Acting, applied, calls, serving
 from loop_rig import concludes
 
+from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.errors import AlreadyDecided, Conflict, WrongDigest
+from opsleuth.checkpoints.processes import is_held, standing
 from opsleuth.graph import deciding
+from opsleuth.graph.deciding import Reply
 from opsleuth.scenarios.plane.web import PlaneServer
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.errors import UsageError
@@ -317,3 +320,17 @@ def test_declined_then_resumed_never_runs(acting: Acting, plane: PlaneServer) ->
     assert fresh.resume().exit_code is ExitCode.DENIED
     assert fresh.resume().exit_code is ExitCode.DENIED
     assert applied(plane) == []
+
+
+def test_a_run_whose_question_a_person_looks_at_is_waiting(acting: Acting) -> None:
+    seen = []
+
+    def person(question: Approval, current: Callable[[], Approval]) -> Reply:
+        row = acting.store.runs.find(question.run)
+        seen.append((standing(row), is_held(row), current().status))
+        return Reply("denied", "not now")
+
+    acting.asker = person
+    outcome = acting.start(calls(("service_rollback", ROLLBACK)), DONE)
+    assert seen == [(Status.WAITING, True, "pending")]
+    assert (outcome.status, acting.store.runs.find(RUN).status) == (Status.COMPLETED, Status.COMPLETED)

@@ -167,3 +167,23 @@ def test_a_fork_gets_what_its_parent_did(tmp_path: Path, plane: PlaneServer, spe
     assert acting.store.approvals.list(made.run.id) == ()
     assert acting.store.observations.list(made.run.id)[0].status == "ok"
     assert applied(plane) == [("rollback", "orders-api")]
+
+
+def test_a_fork_does_not_say_well_again_where_its_parents_check_failed(
+    tmp_path: Path, plane: PlaneServer
+) -> None:
+    acting = Acting(tmp_path, url(plane))
+    acting.start(calls(("service_restart", {"service": "orders-api"})), DONE)
+    acting.approve_all()
+    acting.resume(seconds=1.5)
+    (done,) = acting.store.effects.list(RUN)
+    assert done.verified is False
+    acting.world.write(looks("orders-api"), *[concludes("orders-api is well again.", "E1")] * 3)
+    point = acting.store.history.find(RUN, "c0")
+    check = checking(acting.parts, acting.store.runs.find(RUN))
+    made = fork(acting.store, point, lambda: "inv-20240501-fork", check, Branch())
+    report = acting.resume(made.run.id, seconds=900).report
+    assert report is not None
+    assert report["claims"][0]["status"] == "unsupported"
+    assert "the check of plane/orders-api failed" in report["claims"][0]["problems"][0]
+    assert "well again" not in report["answer"]

@@ -213,6 +213,36 @@ def test_a_hypothesis_is_decided_by_results_only(
     assert all(fault in text for text in told)
 
 
+def test_a_conclusion_closes_the_hypotheses_that_it_does_not_name(loop: Loop) -> None:
+    weighed = [
+        {"text": "a is broken", "service": "a", "status": "supported", "supporting": ["E1"]},
+        {"text": "b is broken", "service": "b", "status": "supported", "supporting": ["E2"]},
+        {"text": "c is broken", "service": "c", "status": "refuted", "contradicting": ["E2"]},
+        {"text": "something else"},
+    ]
+    cause = {"service": "a", "kind": "errors", "claims": ["C1"]}
+    end = concludes("a was looked at.", "E1", verdict="cause_found", causes=[cause])
+    outcome = loop.start(looks("a", "b"), {"reason": "so", "hypotheses": weighed}, end)
+    assert outcome.report is not None
+    stand = [(h["status"], h["reason"]) for h in outcome.report["hypotheses"]]
+    found = "the cause that was found is a (errors)"
+    assert stand == [
+        ("supported", ""),
+        ("not_concluded", f"{found}; 1 piece of evidence spoke for it"),
+        ("refuted", ""),
+        ("not_concluded", f"{found}; no evidence spoke for it"),
+    ]
+    told = {e["data"]["id"]: e["data"]["status"] for e in loop.events if e["type"] == "hypothesis.updated"}
+    assert list(told.values()) == [status for status, _ in stand]
+
+
+def test_an_open_question_closes_no_hypothesis(loop: Loop) -> None:
+    supported = {"text": "a is broken", "status": "supported", "supporting": ["E1"]}
+    outcome = loop.start(looks("a"), {"reason": "so", "hypotheses": [supported]}, concludes("not known"))
+    assert outcome.report is not None
+    assert [h["status"] for h in outcome.report["hypotheses"]] == ["supported"]
+
+
 @pytest.mark.parametrize(
     "decision",
     [

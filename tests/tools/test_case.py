@@ -95,7 +95,7 @@ def test_a_folder_that_is_no_case_says_why(tmp_path: Path) -> None:
     with pytest.raises(NotACase, match=r"has no incident\.json"):
         CaseFolder.open(tmp_path)
     case_folder(tmp_path / "shop-1")
-    with pytest.raises(NotACase, match=r"holds 1 cases \(shop-1\)"):
+    with pytest.raises(NotACase, match=r"holds 1 case \(shop-1\)"):
         CaseFolder.open(tmp_path)
     with pytest.raises(NotACase, match="it is a file"):
         CaseFolder.open(tmp_path / "shop-1" / "incident.json")
@@ -136,7 +136,7 @@ def test_a_row_with_too_few_cells_and_a_table_without_its_columns(tmp_path: Path
     assert case.recording().topology == []
     assert "line 5: 2 cells under 5 columns" in case.warnings[1]
     assert (
-        "topology.csv: 1 of 1 rows are broken and were left out (line 2: no 'caller' among 'from, to')"
+        "topology.csv: 1 of 1 row is broken and was left out (line 2: no 'caller' among 'from, to')"
         in case.warnings
     )
 
@@ -168,7 +168,7 @@ def test_what_lost_most_of_its_rows_is_told_first(tmp_path: Path) -> None:
 def test_times_without_a_zone_are_read_as_utc_and_said_so(tmp_path: Path) -> None:
     case = CaseFolder.open(case_folder(tmp_path, logs__jsonl=line(timestamp="2024-05-01T14:00:00")))
     assert [entry.time for entry in case.recording().logs or ()] == [T0]
-    assert case.warnings == ("logs.jsonl: 1 times have no zone and were read as UTC",)
+    assert case.warnings == ("logs.jsonl: 1 time has no zone and was read as UTC",)
 
 
 @pytest.mark.parametrize("own", ["time of recording", "line before"])

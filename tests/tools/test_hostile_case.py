@@ -72,7 +72,7 @@ def test_a_value_that_nothing_later_could_bear_breaks_its_row_only(
 def test_a_sample_whose_square_is_no_number_is_broken(tmp_path: Path, value: str) -> None:
     row = f"2024-05-01T14:02:00Z,cart,latency,{value},s\n"
     warning = warnings_of(case_folder(tmp_path, metrics__csv=f"timestamp,service,metric,value,unit\n{row}"))
-    assert "1 of 1 rows are broken" in warning
+    assert "1 of 1 row is broken" in warning
 
 
 def test_an_aggregate_window_that_looks_like_a_time_must_be_one(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_folder_in_the_configuration(tmp_path: Path) -> None:
     tried = json.loads(program("tools", "test", "runbooks_find", "--args", arguments, "--json").stdout)
     assert tried["record"]["runbooks"][0]["title"] == "Cart is slow"
     (examined,) = json.loads(program("doctor", "--json").stdout)["sources"]
-    assert "1 runbooks" in examined["checks"][0]["text"]
+    assert "1 runbook" in examined["checks"][0]["text"]
 
 
 def test_the_report_names_the_runbook_of_the_built_in_incident(tmp_path: Path) -> None:

@@ -29,13 +29,12 @@ from opsleuth.state.calls import ResultStatus, Risk
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.declared.declaration import Declaration
 from opsleuth.tools.declared.parameters import HOLE, filled, holes, spelled
-from opsleuth.tools.effects.plane import REFUSED, WRONG
+from opsleuth.tools.effects.answers import REFUSED, check_made
 from opsleuth.tools.sources.http import Api, LateConnection, NotReached, Session
 from opsleuth.tools.sources.secrets import Secret, Vault
 from opsleuth.tools.sources.settings import Http
 from opsleuth.tools.spec import (
     Arguments,
-    InvalidArguments,
     NotPermitted,
     OutcomeUnknown,
     Run,
@@ -182,13 +181,7 @@ async def _read(call: HttpCall, vault: Vault, url: str, values: _Values, context
 
 
 def _changed(call: HttpCall, answer: _Answer) -> ToolResult:
-    said = f"({answer.status}): {cut_text(answer.text, 500)}"
-    if answer.status in REFUSED:
-        raise NotPermitted(f"{call.name} was refused {said}")
-    if answer.status in WRONG:
-        raise InvalidArguments(f"{call.name} cannot be done {said}")
-    if not answer.is_success:
-        raise OutcomeUnknown(f"{call.name} was answered {said}")
+    check_made(answer.status, call.name, cut_text(answer.text, 500))
     return _result(call, answer, ResultStatus.OK)
 
 

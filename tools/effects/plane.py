@@ -10,29 +10,12 @@ from urllib.parse import quote
 
 import httpx
 
+from opsleuth.tools.effects.answers import REFUSED, check_made
 from opsleuth.tools.effects.platform import KINDS, Kind, Operation, ServiceView
-from opsleuth.tools.spec import InvalidArguments, NotPermitted, OutcomeUnknown, Transient, Unavailable
+from opsleuth.tools.spec import NotPermitted, OutcomeUnknown, Transient, Unavailable
 
 # The executor ends a call at its deadline; this only keeps a forgotten one from staying for ever.
 LAST_RESORT_SECONDS = 120.0
-
-REFUSED = frozenset(
-    {
-        HTTPStatus.UNAUTHORIZED,
-        HTTPStatus.FORBIDDEN,
-        HTTPStatus.CONFLICT,
-        HTTPStatus.PRECONDITION_FAILED,
-        HTTPStatus.TOO_MANY_REQUESTS,
-    }
-)
-WRONG = frozenset(
-    {
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +80,8 @@ class ControlPlane:
         return _document(answer)
 
     def _outcome(self, answer: httpx.Response, operation: Operation) -> Mapping[str, Any]:
-        what = f"{operation.kind} of {operation.target}"
-        if answer.status_code in REFUSED:
-            raise NotPermitted(f"{self.name} refused {what} ({answer.status_code}): {_said(answer)}")
-        if answer.status_code in WRONG:
-            raise InvalidArguments(f"{self.name} cannot do {what} ({answer.status_code}): {_said(answer)}")
-        if not answer.is_success:
-            raise OutcomeUnknown(f"{self.name} answered {answer.status_code} to {what}: {_said(answer)}")
+        what = f"{operation.kind} of {operation.target} by {self.name}"
+        check_made(answer.status_code, what, _said(answer))
         try:
             return _document(answer)
         except Transient as error:

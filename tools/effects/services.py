@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from opsleuth.state.calls import ResultStatus, Risk
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import Service
 from opsleuth.tools.effects.platform import Kind, Operation, Platform, ServiceView
 from opsleuth.tools.spec import (
@@ -159,7 +160,11 @@ def _not_rollable(view: ServiceView, arguments: Rollback) -> str:
 
 
 def _scaled(view: ServiceView, arguments: Scale, _: Before) -> str:
-    return "" if view.replicas == arguments.replicas else f"it does not have {arguments.replicas} replicas"
+    return (
+        ""
+        if view.replicas == arguments.replicas
+        else f"it does not have {counted(arguments.replicas, 'replica')}"
+    )
 
 
 def _flagged(view: ServiceView, arguments: Flag, _: Before) -> str:

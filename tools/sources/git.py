@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opsleuth.analysis.records import Change, Span
+from opsleuth.state.words import counted
 from opsleuth.tools.bounds import cut_text
 from opsleuth.tools.process import NotStarted, run_command
 from opsleuth.tools.sources.base import Capability
@@ -194,7 +195,10 @@ class GitSource(LiveSource):
             self._commits(now, asked), self.fetch("changes", Span(now - 86_400, now))
         )
         changes = fetched.rows["changes"]
-        checks = [Check("version", "ok", version), Check("history", "ok", f"{len(commits):,} commits read")]
+        checks = [
+            Check("version", "ok", version),
+            Check("history", "ok", f"{counted(len(commits), 'commit')} read"),
+        ]
         if changes:
             last = changes[-1]
             return [*checks, Check("changes", "ok", f"the last: {last.kind} of {last.service}")]

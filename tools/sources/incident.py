@@ -12,6 +12,7 @@ from opsleuth.analysis.records import AlertFacts, Span
 from opsleuth.state.base import Utc
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.investigation import Alert, Window
+from opsleuth.state.words import counted
 from opsleuth.tools.nearest import nearest
 from opsleuth.tools.spec import ToolError
 
@@ -156,7 +157,7 @@ def _holds(folder: Path) -> str:
     if not cases:
         return "a case is a folder with an incident.json that has id and window {start, end}"
     shown = ", ".join(cases[:3]) + (", …" if len(cases) > 3 else "")
-    return f"it holds {len(cases)} cases ({shown}): name one of them"
+    return f"it holds {counted(len(cases), 'case')} ({shown}): name one of them"
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from opsleuth.analysis.records import LogLine, Span
+from opsleuth.state.words import counted
 from opsleuth.tools.sources import kube_rows as rows
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.http import Refused, Session
@@ -168,7 +169,7 @@ class KubernetesSource(LiveSource):
         most, settings = self._settings.max_pods, self._settings
         if len(pods) > most:
             looked.missed.append(
-                f"logs of {len(pods) - most} of {len(pods)} pods were not read: set namespaces or max_pods"
+                f"logs of {len(pods) - most} of {counted(len(pods), 'pod was', 'pods were')} not read: set namespaces or max_pods"
             )
         since = window.start - settings.before
         asked = [log for pod in pods[:most] for log in containers(pod)]

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from opsleuth.analysis.records import LogLine, Span
+from opsleuth.state.words import counted
 from opsleuth.tools.sources import ripgrep
 from opsleuth.tools.sources.base import Capability, Sifted, Wanted
 from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
@@ -54,7 +55,7 @@ class LogFilesSource(LiveSource):
         notes = []
         if len(earlier) > most // 2 or len(inside) > most:
             notes.append(f"more than {most:,} log lines: detectors see the first; log search scans all")
-        asked = tuple(f"read {path} ({path.stat().st_size:,} bytes)" for path in self._files()[:50])
+        asked = tuple(f"read {path} ({counted(path.stat().st_size, 'byte')})" for path in self._files()[:50])
         return Fetched({"logs": [*earlier[: most // 2], *inside[:most]]}, asked, tuple(notes), self._missed())
 
     def _within(self, span: Span, most: int) -> list[LogLine]:
@@ -229,7 +230,7 @@ class LogFilesSource(LiveSource):
     async def check(self) -> Sequence[Check]:
         files = await asyncio.to_thread(self._files)
         size = sum(path.stat().st_size for path in files)
-        checks = [Check("files", "ok", f"{len(files)} files, {size:,} bytes")]
+        checks = [Check("files", "ok", f"{counted(len(files), 'file')}, {counted(size, 'byte')}")]
         lines = await asyncio.to_thread(lambda: list(islice(self._lines(None), 1_000)))
         timed = sum(line.time is not None for line in lines)
         if lines and timed < len(lines) / 2:

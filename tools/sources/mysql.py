@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, StatementLoad
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import zulu
 from opsleuth.tools.sources import mysql_sql as sql
 from opsleuth.tools.sources.base import Capability
@@ -173,7 +174,7 @@ class MySqlSource(DatabaseSource[MySql]):
         for holder, rows in by_holder.items():
             first = min(rows, key=lambda row: float(row["since"]))
             message = (
-                f"{len(rows)} sessions still waiting for a lock on {first['locked']}; held by session {holder} "
+                f"{counted(len(rows), 'session')} still waiting for a lock on {first['locked']}; held by session {holder} "
                 f"({first['holder_command']}), its transaction open since {zulu(float(first['holder_since']))}"
             )
             events.append(("LockWait", message, float(first["since"]), len(rows)))
@@ -242,7 +243,7 @@ class _Session:
         with _said(self.name), self._connection.cursor() as cursor:
             cursor.execute(statement, parameters or None)
             found: Sequence[_Row] = cursor.fetchall() or ()
-        self.asked.append(f"{' '.join(statement.split())[:400]} -> {len(found):,} rows")
+        self.asked.append(f"{' '.join(statement.split())[:400]} -> {counted(len(found), 'row')}")
         return found
 
     def pairs(self, statement: str) -> dict[str, str]:

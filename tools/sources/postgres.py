@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, StatementLoad
+from opsleuth.state.words import counted
 from opsleuth.tools.arguments import zulu
 from opsleuth.tools.sources import postgres_sql as sql
 from opsleuth.tools.sources.base import Capability
@@ -52,7 +53,7 @@ class _Session:
             cursor = await self.connection.execute(statement, parameters)
             found = await cursor.fetchall()
         shown = " ".join(statement.split())
-        self.asked.append(f"{shown[:400]} -> {len(found):,} rows")
+        self.asked.append(f"{shown[:400]} -> {counted(len(found), 'row')}")
         return found
 
     async def one(self, statement: str, **parameters: Any) -> _Row:  # noqa: ANN401 - values of any column
@@ -290,7 +291,7 @@ def _held_up(blocked: Sequence[_Row]) -> list[_Event]:
         first = min(rows, key=lambda row: row["since"])
         waiting = len({row["pid"] for row in rows})
         message = (
-            f"{waiting} sessions still waiting for {first['mode']} on {first['relation']}, the longest for {first['seconds']:.0f} s; "
+            f"{counted(waiting, 'session')} still waiting for {first['mode']} on {first['relation']}, the longest for {first['seconds']:.0f} s; "
             f"held by process {holder}, {first['holder_state']} since {zulu(first['holder_since'])}, "
             f"its last statement: {' '.join(first['holder_query'].split())[:200]}"
         )

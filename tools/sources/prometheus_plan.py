@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from opsleuth.analysis.records import Series, Span
+from opsleuth.state.words import counted
 from opsleuth.tools.sources.settings import Prometheus
 
 # Labels that hold the status of requests, as exporters and meshes call them.
@@ -90,7 +91,7 @@ def plan(catalogue: Catalogue, settings: Prometheus, span: Range) -> tuple[Seque
     if len(wanted) > settings.max_metrics:
         left = len(wanted) - settings.max_metrics
         notes.append(
-            f"{left:,} of {len(wanted):,} metrics were not looked at: narrow `match`, give `queries`, or raise max_metrics"
+            f"{left:,} of {counted(len(wanted), 'metric was', 'metrics were')} not looked at: narrow `match`, give `queries`, or raise max_metrics"
         )
     chosen = wanted[: settings.max_metrics]
     return list(_asked(chosen, owner, catalogue, settings, span)), notes

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, StatementLoad
+from opsleuth.state.words import counted
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.database import DatabaseSource
 from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched, refused
@@ -194,7 +195,8 @@ class RedisSource(DatabaseSource[Redis]):
         """What is wrong now, by its own figures."""
         used, room = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
         if room and used > _FULL * room:
-            yield self._event("MemoryFull", f"memory: {used:,} of {room:,} bytes (policy {info.get('maxmemory_policy')}), {info.get('evicted_keys', 0):,} keys evicted since the start")  # fmt: skip
+            evicted = int(info.get("evicted_keys", 0))
+            yield self._event("MemoryFull", f"memory: {used:,} of {room:,} bytes (policy {info.get('maxmemory_policy')}), {counted(evicted, 'key')} evicted since the start")  # fmt: skip
         clients, most = int(info.get("connected_clients", 0)), int(info.get("maxclients", 0))
         if most and clients > _FULL * most:
             yield self._event("ConnectionsExhausted", f"{clients} of {most} connections are used, {info.get('rejected_connections', 0)} refused since the start")  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from opsleuth.analysis.records import Span
 from opsleuth.state.folders import expanded
+from opsleuth.state.words import counted
 from opsleuth.tools.sources.base import Capability
 from opsleuth.tools.sources.books import MOST_FILES, runbooks_in
 from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
@@ -31,5 +32,5 @@ class RunbookSource(LiveSource):
         if not books:
             return [Check("runbooks", "warning", f"{self._folder} holds no .md file")]
         bound = sum(bool(b.services or b.labels or b.alerts) for b in books)
-        text = f"{len(books)} runbooks, {bound} of them with front matter; the others fit by their titles"
+        text = f"{counted(len(books), 'runbook')}, {bound} of them with front matter; the others fit by their titles"
         return [Check("runbooks", "ok", text)]

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from opsleuth.state.clock import in_utc
+from opsleuth.state.words import counted
 
 Row = Mapping[str, Any]
 SUFFIXES = ("", ".gz")
@@ -74,17 +75,19 @@ class Trouble:
         found = []
         if self.broken:
             found.append(
-                f"{self.file}: {self.broken:,} of {self.rows:,} rows are broken and were left out ({self.first})"
+                f"{self.file}: {self.broken:,} of {counted(self.rows, 'row is broken and was', 'rows are broken and were')} left out ({self.first})"
             )
         if self.zoneless:
-            found.append(f"{self.file}: {self.zoneless:,} times have no zone and were read as UTC")
+            found.append(
+                f"{self.file}: {counted(self.zoneless, 'time has no zone and was', 'times have no zone and were')} read as UTC"
+            )
         if self.ended:
             found.append(f"{self.file}: {self.ended}; the {self.rows:,} rows before were read")
         if self.note:
             found.append(f"{self.file}: {self.note}")
         if self.left_out:
             found.append(
-                f"{self.file}: {self.left_out:,} of {self.rows:,} rows were left out to bound memory; log search still scans them"
+                f"{self.file}: {self.left_out:,} of {counted(self.rows, 'row was', 'rows were')} left out to bound memory; log search still scans them"
             )
         return found
 
@@ -192,7 +195,7 @@ def csv_rows(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, Row]]:
         if len(cells) == len(header):
             yield line, dict(zip(header, cells, strict=True))
         else:
-            trouble.broke(line, f"{len(cells)} cells under {len(header)} columns")
+            trouble.broke(line, f"{counted(len(cells), 'cell')} under {counted(len(header), 'column')}")
 
 
 def _jsonl(file: TextIO, trouble: Trouble) -> Iterator[tuple[int, Row]]:
