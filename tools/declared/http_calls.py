@@ -35,6 +35,7 @@ from opsleuth.tools.sources.secrets import Secret, Vault
 from opsleuth.tools.sources.settings import Http
 from opsleuth.tools.spec import (
     Arguments,
+    InvalidArguments,
     NotPermitted,
     OutcomeUnknown,
     Run,
