@@ -17,6 +17,9 @@ from opsleuth.tools.spec import ToolContext
 CLEAN = frozenset({ResultStatus.UNAVAILABLE, ResultStatus.INVALID_ARGUMENTS, ResultStatus.NOT_PERMITTED})
 """Nothing was sent, or the target said that it refused. Whatever else is not `ok` leaves the outcome open."""
 
+SHOWN = 120
+"""Characters of what would change that a question certainly shows."""
+
 GRACE_SECONDS = 10.0
 """How long a change in flight is waited for when somebody wants the run to stop."""
 
@@ -117,8 +120,17 @@ async def _refusal(call: Call, context: ToolContext, left: float, deps: Deps) ->
         return None
     looked = await deps.read(call, context, left, "precheck")
     if looked.status is ResultStatus.OK:
-        return None
+        return _another(call, looked)
     return replace(looked, headline=f"not executed: {looked.headline}"[:300])
+
+
+def _another(call: Call, looked: CallResult) -> CallResult | None:
+    """A refusal where the target says that something else would change than it said when a person was asked."""
+    change = str(looked.record.get("change") or "")[:SHOWN]
+    if not change or call.precheck is None or change in call.precheck:
+        return None
+    text = f"not executed: it is no longer the change that was approved: {change}"
+    return replace(looked, status=ResultStatus.NOT_PERMITTED, headline=text, record={"error": text})
 
 
 async def _go_on(call: Call, row: EffectRow, context: ToolContext, left: float, deps: Deps) -> CallResult:

@@ -65,6 +65,18 @@ def test_a_change_is_rehearsed_asked_made_once_and_seen(
     assert outcome.report["effects"][0]["verified"] is True
 
 
+def test_a_change_in_between_that_makes_it_another_one_is_not_what_was_approved(tmp_path: Path) -> None:
+    shop = Shop()
+    with cluster(tmp_path, shop) as rig:
+        rig.start(calls(("service_scale", {"service": "orders-api", "replicas": 6})), DONE)
+        rig.approve_all()
+        shop.deployment["spec"]["replicas"] = 5
+        rig.resume()
+        assert rig.store.effects.list(RUN) == ()
+        assert any("no longer the change that was approved" in text for text in rig.observed())
+    assert shop.moved == 0
+
+
 def test_of_two_configurations_of_one_version_the_older_is_named_by_its_template(tmp_path: Path) -> None:
     """The image is the same; what the person decides on shows what differs, but no secret."""
     shop = Shop()

@@ -117,6 +117,21 @@ def test_what_the_cluster_would_refuse_is_refused_before_anybody_is_asked(
     assert state(shop)[1] == 2
 
 
+def test_a_release_between_approval_and_change_makes_it_another_change(
+    plane: ControlPlane, shop: Namespace, tmp_path: Path
+) -> None:
+    """Approved was to go back from 2.14.0; somebody else has mended it by 2.14.1 meanwhile."""
+    with acting(plane, shop, tmp_path) as rig:
+        rig.start(asked("service_rollback", version="2.13.4"), DONE)
+        rig.approve_all()
+        shop.release("orders", "shop/orders:2.14.1", replicas=2)
+        rig.resume()
+        assert rig.store.effects.list(RUN) == ()
+        assert any("no longer the change that was approved" in text for text in rig.observed())
+        assert any("version 2.14.1 to 2.13.4" in text for text in rig.observed())
+    assert shop.image("orders") == "shop/orders:2.14.1"
+
+
 def test_somebody_elses_change_between_look_and_patch_is_not_undone(
     plane: ControlPlane, shop: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,7 @@ class KubernetesPlatform:
             )
         except Refused as error:
             if error.status_code == HTTPStatus.CONFLICT:
-                return "dry run: it changed while it was looked at"
+                raise Transient(f"{self.name}: {operation.target} changed while it was looked at") from None
             raise _no(error) from None
         return f"dry run accepted: {_difference(before, answer) or 'nothing would change'}"
 

@@ -61,13 +61,17 @@ class Change:
     missing: Missing
 
     async def precheck(self, arguments: ServiceArguments, _: ToolContext) -> ToolResult:
-        """Raises InvalidArguments for an unknown service, NotPermitted if there is nothing to do."""
+        """Raises InvalidArguments for an unknown service, NotPermitted if there is nothing to do.
+
+        `change` of the record is what the platform says that would change: another one than was approved is not made.
+        """
         view = await self._view(arguments.service)
         if why := self.pointless(view, arguments):
             raise NotPermitted(f"{why}: there is nothing to do ({view.line()})")
         said = await self.platform.rehearse(self.operation(arguments), view.revision)
         line = f"{view.line()}; {said}" if said else view.line()
-        return ToolResult(record=view.facts(), headline=line, source=self.platform.name)
+        record = view.facts() | {"change": said}
+        return ToolResult(record=record, headline=line, source=self.platform.name)
 
     async def run(self, arguments: ServiceArguments, context: ToolContext) -> ToolResult:
         try:
