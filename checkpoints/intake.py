@@ -25,7 +25,7 @@ _PARDON = "UPDATE intake SET strikes = 0 WHERE run = ?"
 class Taken:
     """One run as it came in. `severity` 0 to 4; `request` is the sender's idempotency key, `digest` of what was asked.
 
-    `strikes` counts attempts in a row that began with no more events of finished nodes than the one before.
+    `strikes` counts consecutive attempts that started without any newly finished node.
     """
 
     run: str

@@ -86,11 +86,11 @@ class Tokens:
         return _token(row)
 
     def list(self) -> tuple[Token, ...]:
-        """All tokens, oldest first, also those that hold no more."""
+        """All tokens, oldest first, also those that are revoked or expired."""
         return tuple(_token(row) for row in self._db.rows("SELECT * FROM tokens ORDER BY created, id"))
 
     def revoke(self, token_id: str) -> Token:
-        """From now on it opens nothing. Raises NotFound; revoking twice changes nothing."""
+        """From now on it is not valid. Raises NotFound; revoking twice changes nothing."""
         self._db.change(_REVOKE, {"id": token_id, "now": self._backing.now()})
         return self.get(token_id)
 

@@ -24,7 +24,7 @@ from opsleuth.state.investigation import Investigation
 REQUESTS: Final = "model requests"
 TOKENS: Final = "model tokens"
 BURST_SECONDS = 2.0
-"""What was not used of the rates in so many seconds may be taken at once."""
+"""Unused rate accumulates for at most this many seconds."""
 
 
 class Gate:
@@ -104,7 +104,7 @@ class GatedReviewer:
 
 
 def gated(deciders: Deciders, store: Store, rates: ModelRates) -> Deciders:
-    """The same deciders, behind the gate; who asks no model needs none."""
+    """The same deciders, behind the gate; the offline planner needs no gate."""
     if deciders.planner.name == OFFLINE or not (rates.requests_per_minute or rates.tokens_per_minute):
         return deciders
     gate = Gate(store, rates)

@@ -82,7 +82,7 @@ class BodyLimit:
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > self._most:
-                raise HTTPException(413, f"a request may have {self._most} bytes: send less")
+                raise HTTPException(413, f"the request body is larger than {self._most} bytes (body_bytes)")
             return message
 
         await self._app(scope, counted, send)

@@ -26,7 +26,7 @@ Kind = Literal["approval_needed", "effect_unknown", "concluded", "limit", "faile
 SECONDS = 10.0
 """So long may a receiver take to answer."""
 CLAIM = timedelta(seconds=60)
-"""Who has begun to send keeps others from it for so long; then it is taken for dead."""
+"""A claim lasts this long; then another worker may send the notice."""
 FIRST_WAIT, LONGEST_WAIT = 5.0, 3_600.0
 """Seconds until a message that could not be told is tried again; twice as long each time."""
 

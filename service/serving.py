@@ -65,7 +65,7 @@ def serve(options: Options, host: str, port: int, case: Path | None) -> int:
 def _who_may_ask(place: Server) -> str:
     with Store.open(place, _CLOCK, Redactor()) as store:
         if store.tokens.list():
-            return "who may ask is told by opsleuth token"
+            return "tokens are managed with `opsleuth token`"
     return "nobody may ask yet: opsleuth token create NAME --team TEAM --role run"
 
 

@@ -46,7 +46,7 @@ def revoke(options: Options, token_id: str) -> int:
     """`token revoke`. Raises NotFound."""
     with Store.open(options.database, _CLOCK, Redactor()) as store:
         token = store.tokens.revoke(token_id)
-    note(f"token {token.id} of {token.name} opens nothing any more")
+    note(f"token {token.id} of {token.name} is revoked")
     return 0
 
 
@@ -62,4 +62,4 @@ def _roles(token: Token) -> str:
 def _standing(token: Token) -> str:
     if token.revoked:
         return f"revoked {token.revoked}"
-    return f"until {token.expires}" if token.expires else "holds"
+    return f"until {token.expires}" if token.expires else "valid until revoked"

@@ -133,7 +133,7 @@ class Worker:
                     log.warning("%s", busy)
                 raise Again(BUSY_SECONDS, str(busy)) from None
             if outcome.status is Status.INTERRUPTED:
-                raise Again(0, "its worker is being stopped")
+                raise Again(0, outcome.detail)
             tell(store, outcome, self.service.webhooks)
         log.info("%s is %s (%s)", run, outcome.status, outcome.stop_reason or "-")
 

@@ -39,7 +39,7 @@ WHERE id = :run AND fence = :fence
 
 
 _HELD: set[tuple[str, str, int]] = set()
-"""Place, run and fence of what this process holds: a run that it could not leave in the database is not among them."""
+"""Place, run and fence of what this process holds; runs whose release could not be written are removed from it too."""
 
 
 class _Holder(NamedTuple):

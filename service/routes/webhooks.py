@@ -46,7 +46,7 @@ async def receive(
         raise Refused(
             422,
             "unknown_form",
-            "this is no message of a system that is known: Alertmanager, Grafana, Prometheus, PagerDuty, Opsgenie, CloudWatch",
+            "unknown alert format; supported are Alertmanager, Grafana, Prometheus, PagerDuty, Opsgenie, CloudWatch",
         )
 
     def work(store: Store) -> Received:
