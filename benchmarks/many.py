@@ -36,8 +36,8 @@ from opsleuth.models.server.replies import Entry, Request
 from opsleuth.models.server.serve import ModelServer
 from opsleuth.models.settings import ModelSettings
 from opsleuth.service.app import build
-from opsleuth.service.intake import Desk
-from opsleuth.service.office import Office
+from opsleuth.service.context import ApiContext
+from opsleuth.service.intake import Intake
 from opsleuth.service.queue import make_queue
 from opsleuth.service.settings import service_of
 from opsleuth.service.stores import Stores
@@ -132,11 +132,11 @@ def answer(url: str, folder: str, model: Mapping[str, Any], port: int) -> None:
     """The API's process."""
     clock, server = SystemClock(), Server(url, Path(folder))
     settings = Settings(planner="model", model=model)
-    desk = Desk(settings, lambda store, taken: store.jobs.put(taken), clock)
-    office = Office(
-        Stores(lambda: Store.open(server, clock, Redactor())), desk, service_of(TABLE, "here"), clock
+    intake = Intake(settings, lambda store, taken: store.jobs.put(taken), clock)
+    context = ApiContext(
+        Stores(lambda: Store.open(server, clock, Redactor())), intake, service_of(TABLE, "here"), clock
     )
-    uvicorn.run(build(office), port=port, log_config=None)
+    uvicorn.run(build(context), port=port, log_config=None)
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opsleuth import __version__
 from opsleuth.checkpoints.errors import Busy, Conflict, NotFound, StoreError, StoreFailed
+from opsleuth.service.context import ApiContext, Refused
 from opsleuth.service.limits import BodyLimit
-from opsleuth.service.office import Office, Refused
 from opsleuth.service.routes import approvals, events, operations, page, reports, tasks, webhooks
 from opsleuth.state.errors import UsageError
 
@@ -29,13 +29,13 @@ HEADERS = {
 """Of every answer that does not say otherwise."""
 
 
-def build(office: Office) -> FastAPI:
-    """The application of one process; it closes the office's stores when it ends."""
+def build(context: ApiContext) -> FastAPI:
+    """The application of one process; it closes the context's stores when it ends."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
-        office.stores.close()
+        context.stores.close()
 
     app = FastAPI(
         title="opsleuth",
@@ -46,35 +46,35 @@ def build(office: Office) -> FastAPI:
         redoc_url=None,
         lifespan=life,
     )
-    app.state.office = office
+    app.state.context = context
     for router in (*ROUTERS, page.router):
         app.include_router(router)
-    app.add_middleware(BodyLimit, most=office.service.body_bytes)
-    app.add_middleware(Watched, office=office)
+    app.add_middleware(BodyLimit, most=context.service.body_bytes)
+    app.add_middleware(MetricsAndHeaders, context=context)
     for kind in (Refused, RequestValidationError, HTTPException, UsageError, StoreError):
         app.add_exception_handler(kind, _told)
     return app
 
 
-class Watched:
+class MetricsAndHeaders:
     """Counts and times requests, and adds the headers that every answer has."""
 
-    def __init__(self, app: ASGIApp, office: Office) -> None:
-        self._app, self._office = app, office
+    def __init__(self, app: ASGIApp, context: ApiContext) -> None:
+        self._app, self._context = app, context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = self._office.clock.monotonic()
+        began = self._context.clock.monotonic()
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._office.traffic.add(
+                self._context.traffic.add(
                     scope["method"],
                     _declared(scope),
                     message["status"],
-                    self._office.clock.monotonic() - began,
+                    self._context.clock.monotonic() - began,
                 )
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():

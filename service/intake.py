@@ -51,7 +51,7 @@ class ReusedKey(Conflict):
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Intake:
     """Where requests are taken in. `settings` are of every run: what may be looked at is the operator's word."""
 
     settings: Settings

@@ -17,8 +17,8 @@ from opsleuth.console.reading import note
 from opsleuth.console.sourcing import names, no_source, sources
 from opsleuth.graph.prepare import Settings
 from opsleuth.service.app import build
-from opsleuth.service.intake import Desk
-from opsleuth.service.office import Office
+from opsleuth.service.context import ApiContext
+from opsleuth.service.intake import Intake
 from opsleuth.service.queue import make_queue
 from opsleuth.service.settings import read_service
 from opsleuth.service.stores import Stores
@@ -40,9 +40,9 @@ def serve(options: Options, host: str, port: int, case: Path | None) -> int:
     with listen(host, port) as listening:
         make_queue(place)
         stores = Stores(lambda: Store.open(place, _CLOCK, Redactor()))
-        office = Office(
+        context = ApiContext(
             stores,
-            Desk(settings, lambda store, taken: store.jobs.put(taken), _CLOCK),
+            Intake(settings, lambda store, taken: store.jobs.put(taken), _CLOCK),
             service,
             _CLOCK,
             secrets,
@@ -51,7 +51,7 @@ def serve(options: Options, host: str, port: int, case: Path | None) -> int:
             stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s"
         )
         config = uvicorn.Config(
-            build(office),
+            build(context),
             log_config=None,
             access_log=False,
             server_header=False,

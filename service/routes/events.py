@@ -14,7 +14,7 @@ from opsleuth.checkpoints.events import Event
 from opsleuth.checkpoints.processes import standing
 from opsleuth.checkpoints.store import Store
 from opsleuth.checkpoints.tokens import Token
-from opsleuth.service.office import MOST_STREAMS, Here, Office, Refused, Viewer, of_team
+from opsleuth.service.context import MOST_STREAMS, ApiContext, Context, Refused, Viewer, of_team
 from opsleuth.service.routes.tasks import REFUSALS, TaskId
 from opsleuth.state.outcome import FINISHED
 
@@ -42,7 +42,7 @@ _STREAM = {"content": {"text/event-stream": {"schema": _PART}}, "description": "
 )
 async def events(
     task_id: TaskId,
-    here: Here,
+    context: Context,
     token: Viewer,
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     last_event_id: Annotated[str, Header(max_length=100)] = "",
@@ -53,22 +53,22 @@ async def events(
 
     With `follow=false` the stream ends with the last stored event, else with the run's end.
     """
-    await here.stores(lambda store: of_team(store, task_id, token))
+    await context.stores(lambda store: of_team(store, task_id, token))
     begin = int(last_event_id) if re.fullmatch(r"[0-9]{1,15}", last_event_id) else after
-    return _Counted(here, token, _stream(here, token, task_id, begin, follow=follow))
+    return _Counted(context, token, _stream(context, token, task_id, begin, follow=follow))
 
 
 class _Counted(StreamingResponse):
     """One of the streams of a token, counted from now on: many that are asked for at once are not more than may be open."""
 
-    def __init__(self, here: Office, token: Token, stream: AsyncIterator[str]) -> None:
-        if here.streams.get(token.id, 0) >= MOST_STREAMS:
+    def __init__(self, context: ApiContext, token: Token, stream: AsyncIterator[str]) -> None:
+        if context.streams.get(token.id, 0) >= MOST_STREAMS:
             raise Refused(
                 429, "too_many_streams", f"a token may have {MOST_STREAMS} event streams open: close one"
             )
         super().__init__(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-        here.streams[token.id] = here.streams.get(token.id, 0) + 1
-        self._streams, self._token = here.streams, token.id
+        context.streams[token.id] = context.streams.get(token.id, 0) + 1
+        self._streams, self._token = context.streams, token.id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -77,25 +77,27 @@ class _Counted(StreamingResponse):
             self._streams[self._token] -= 1
 
 
-async def _stream(here: Office, token: Token, run: str, after: int, *, follow: bool) -> AsyncIterator[str]:
+async def _stream(
+    context: ApiContext, token: Token, run: str, after: int, *, follow: bool
+) -> AsyncIterator[str]:
     """It breaks off, without the mark of the end, once the token is no longer valid: who comes again is refused."""
-    quiet = checked = here.clock.monotonic()
+    quiet = checked = context.clock.monotonic()
     while True:
-        if here.clock.monotonic() - checked >= QUIET_SECONDS:
-            checked = here.clock.monotonic()
-            if not await here.stores(lambda store: store.tokens.is_valid(token.id)):
+        if context.clock.monotonic() - checked >= QUIET_SECONDS:
+            checked = context.clock.monotonic()
+            if not await context.stores(lambda store: store.tokens.is_valid(token.id)):
                 return
-        found, over = await here.stores(lambda store, after=after: _look(store, run, after))  # type: ignore[misc]
+        found, over = await context.stores(lambda store, after=after: _look(store, run, after))  # type: ignore[misc]
         for event in found:
             yield _part(event)
         if found:
-            after, quiet = found[-1]["seq"], here.clock.monotonic()
+            after, quiet = found[-1]["seq"], context.clock.monotonic()
         elif over or not follow:
             yield "event: end\ndata: {}\n\n"
             return
         else:
-            if here.clock.monotonic() - quiet >= QUIET_SECONDS:
-                quiet = here.clock.monotonic()
+            if context.clock.monotonic() - quiet >= QUIET_SECONDS:
+                quiet = context.clock.monotonic()
                 yield ": still there\n\n"
             await asyncio.sleep(POLL_SECONDS)
 

@@ -6,8 +6,8 @@ from pydantic import BaseModel
 
 from opsleuth import __version__
 from opsleuth.checkpoints.store import Store
+from opsleuth.service.context import Context, Viewer
 from opsleuth.service.metrics import gauge
-from opsleuth.service.office import Here, Viewer
 from opsleuth.service.routes.tasks import REFUSALS
 
 router = APIRouter(tags=["operations"])
@@ -28,17 +28,17 @@ async def alive() -> Health:
 
 
 @router.get("/readyz", responses=REFUSALS)
-async def ready(here: Here) -> Health:
+async def ready(context: Context) -> Health:
     """Whether the database answers too. Refuses 503 while it does not."""
-    await here.stores(lambda store: store.notices.waiting())
+    await context.stores(lambda store: store.notices.waiting())
     return Health()
 
 
 @router.get("/metrics", responses={**REFUSALS, 200: _TEXT}, response_class=PlainTextResponse)
-async def metrics(here: Here, token: Viewer) -> PlainTextResponse:
+async def metrics(context: Context, token: Viewer) -> PlainTextResponse:
     """Figures of the whole service, and of the runs of the token's team."""
-    lines = await here.stores(lambda store: _lines(store, token.team))
-    return PlainTextResponse("\n".join([*lines, *here.traffic.lines()]) + "\n")
+    lines = await context.stores(lambda store: _lines(store, token.team))
+    return PlainTextResponse("\n".join([*lines, *context.traffic.lines()]) + "\n")
 
 
 def _lines(store: Store, team: str) -> list[str]:

@@ -12,7 +12,7 @@ from opsleuth.console import report
 from opsleuth.console.html.page import POLICY, page, stored
 from opsleuth.console.screen import Screen
 from opsleuth.console.times import Display
-from opsleuth.service.office import Here, Viewer, of_team
+from opsleuth.service.context import Context, Viewer, of_team
 from opsleuth.service.panel import panel
 from opsleuth.service.routes.tasks import REFUSALS, TaskId
 
@@ -31,7 +31,7 @@ _FORMS = {
 
 @router.get("/{task_id}/report", responses={**REFUSALS, 200: _FORMS}, response_class=Response)
 async def of_run(
-    task_id: TaskId, here: Here, token: Viewer, form: Annotated[Form, Query(alias="format")] = "json"
+    task_id: TaskId, context: Context, token: Viewer, form: Annotated[Form, Query(alias="format")] = "json"
 ) -> Response:
     """The report; also the partial one of a run that was stopped. Refuses 404 while there is none."""
 
@@ -52,18 +52,18 @@ async def of_run(
         screen.lines(report.text(document, screen, full=True))
         return PlainTextResponse(stream.getvalue())
 
-    return await here.stores(work)
+    return await context.stores(work)
 
 
 _PANEL = {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A fragment of a page."}
 
 
 @router.get("/{task_id}/panel", responses={**REFUSALS, 200: _PANEL}, response_class=HTMLResponse)
-async def panel_of_run(task_id: TaskId, here: Here, token: Viewer) -> HTMLResponse:
+async def panel_of_run(task_id: TaskId, context: Context, token: Viewer) -> HTMLResponse:
     """What a run has found so far, drawn as the report draws it: conclusion, charts, hypotheses, evidence."""
 
     def work(store: Store) -> HTMLResponse:
         row = of_team(store, task_id, token)
         return HTMLResponse(panel(store, row, Display()))
 
-    return await here.stores(work)
+    return await context.stores(work)

@@ -12,6 +12,7 @@ from opsleuth.checkpoints.processes import standing
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph.queued import with_limits
+from opsleuth.service.context import Context, Starter, Viewer, of_team
 from opsleuth.service.documents import (
     Accepted,
     Problem,
@@ -23,8 +24,7 @@ from opsleuth.service.documents import (
     Tasks,
 )
 from opsleuth.service.findings import findings
-from opsleuth.service.intake import Desk, Sender
-from opsleuth.service.office import Here, Starter, Viewer, of_team
+from opsleuth.service.intake import Intake, Sender
 from opsleuth.service.severity import MOST
 from opsleuth.state.outcome import FINISHED, Status, StopReason
 
@@ -49,7 +49,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 @router.post("", status_code=202, responses=REFUSALS)
 async def start(
     asked: TaskAsked,
-    here: Here,
+    context: Context,
     token: Starter,
     key: Annotated[
         str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
@@ -59,27 +59,27 @@ async def start(
     sender = Sender(token.name, token.team, key)
 
     def work(store: Store) -> Accepted:
-        run, joined = here.desk.take(store, asked, sender)
+        run, joined = context.intake.take(store, asked, sender)
         row = store.runs.get(run)
         return Accepted(task_id=run, status=standing(row) if row else Status.QUEUED, joined=joined)
 
-    return await here.stores(work)
+    return await context.stores(work)
 
 
 @router.get("", responses=REFUSALS)
 async def list_tasks(
-    here: Here,
+    context: Context,
     token: Viewer,
     status: Status | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Tasks:
     """The team's runs, newest first."""
-    rows = await here.stores(lambda store: store.runs.list(status=status, limit=limit, project=token.team))
+    rows = await context.stores(lambda store: store.runs.list(status=status, limit=limit, project=token.team))
     return Tasks(tasks=[_task(row) for row in rows])
 
 
 @router.get("/{task_id}", responses=REFUSALS)
-async def show(task_id: TaskId, here: Here, token: Viewer) -> TaskDetail:
+async def show(task_id: TaskId, context: Context, token: Viewer) -> TaskDetail:
     """How a run stands, and what it has found so far."""
 
     def work(store: Store) -> TaskDetail:
@@ -92,11 +92,11 @@ async def show(task_id: TaskId, here: Here, token: Viewer) -> TaskDetail:
             findings=findings(store, row.id),
         )
 
-    return await here.stores(work)
+    return await context.stores(work)
 
 
 @router.post("/{task_id}/cancel", status_code=202, responses=REFUSALS)
-async def cancel(task_id: TaskId, asked: Reason, here: Here, token: Starter) -> Accepted:
+async def cancel(task_id: TaskId, asked: Reason, context: Context, token: Starter) -> Accepted:
     """End a run politely: what was found so far becomes its report. Refuses 409 for one that is over."""
 
     def work(store: Store) -> Accepted:
@@ -105,14 +105,14 @@ async def cancel(task_id: TaskId, asked: Reason, here: Here, token: Starter) -> 
             raise Conflict(f"{row.id} is over: {row.status}")
         with store.transaction():
             store.control.set(row.id, "cancel", asked.reason)
-            go_on(here.desk, store, row)
+            go_on(context.intake, store, row)
         return Accepted(task_id=row.id, status=standing(row), joined=True)
 
-    return await here.stores(work)
+    return await context.stores(work)
 
 
 @router.post("/{task_id}/resume", status_code=202, responses=REFUSALS)
-async def resume(task_id: TaskId, asked: Resumption, here: Here, token: Starter) -> Accepted:
+async def resume(task_id: TaskId, asked: Resumption, context: Context, token: Starter) -> Accepted:
     """Go on with a run that is paused, was cancelled, failed, or came to a limit. Refuses 409 for every other one."""
     limits = asked.limits.model_dump(mode="json", exclude_none=True)
 
@@ -127,10 +127,10 @@ async def resume(task_id: TaskId, asked: Resumption, here: Here, token: Starter)
             settings = with_limits(row, limits).settings
             store.runs.update(row.id, status=Status.INTERRUPTED, stop_reason=None, settings=settings)
             store.intake.pardon(row.id)
-            go_on(here.desk, store, row)
+            go_on(context.intake, store, row)
         return Accepted(task_id=row.id, status=Status.INTERRUPTED, joined=True)
 
-    return await here.stores(work)
+    return await context.stores(work)
 
 
 def _held_back(row: RunRow, limits: Mapping[str, Any]) -> str | None:
@@ -144,12 +144,12 @@ def _held_back(row: RunRow, limits: Mapping[str, Any]) -> str | None:
     return None
 
 
-def go_on(desk: Desk, store: Store, row: RunRow) -> None:
+def go_on(intake: Intake, store: Store, row: RunRow) -> None:
     """Put a run in line again, before others: a person waits for what comes of it."""
     known = store.intake.get(row.id)
     if known is None:
         known = Taken(run=row.id, team=row.project, severity=MOST, sender="", request=None, digest="")
-    desk.enqueue(store, known)
+    intake.enqueue(store, known)
 
 
 def _task(row: RunRow) -> Task:

@@ -8,9 +8,9 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from opsleuth.checkpoints.store import Store
 from opsleuth.graph.alerts import received
+from opsleuth.service.context import ApiContext, Context, Refused, caller, host_of, refused_if
 from opsleuth.service.documents import Received
 from opsleuth.service.intake import Sender
-from opsleuth.service.office import Here, Office, Refused, caller, host_of, refused_if
 from opsleuth.service.routes.tasks import REFUSALS
 from opsleuth.service.signatures import is_signed
 
@@ -35,12 +35,12 @@ async def receive(
         ),
     ],
     request: Request,
-    here: Here,
+    context: Context,
     given: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> Received:
     """Take each alert of a message in: it starts a run or joins one. Refuses 401 without signature or token."""
     body = await request.body()
-    who = await _sender(sender, request, here, given, body)
+    who = await _sender(sender, request, context, given, body)
     alerts = received(_document(body))
     if not alerts:
         raise Refused(
@@ -50,7 +50,7 @@ async def receive(
         )
 
     def work(store: Store) -> Received:
-        placed = here.desk.receive(store, alerts, who)
+        placed = context.intake.receive(store, alerts, who)
         return Received(
             tasks=list(dict.fromkeys(one.run for one in placed)),
             started=sum(not one.joined for one in placed),
@@ -58,26 +58,26 @@ async def receive(
             over=sum(alert.over is not None for alert in alerts),
         )
 
-    return await here.stores(work)
+    return await context.stores(work)
 
 
 async def _sender(
-    name: str, request: Request, here: Office, given: HTTPAuthorizationCredentials | None, body: bytes
+    name: str, request: Request, context: ApiContext, given: HTTPAuthorizationCredentials | None, body: bytes
 ) -> Sender:
     """Whose message it is: by its signature where the sender is configured with a secret, else by its token."""
-    known = here.service.senders.get(name)
+    known = context.service.senders.get(name)
     if known is None or given is not None:
-        token = await caller(here, request, given)
+        token = await caller(context, request, given)
         if "run" not in token.roles:
             raise Refused(403, "forbidden", "this needs a token with the role run")
         return Sender(token.name, token.team)
-    now = here.clock.now().timestamp()
-    if not is_signed(known.kind, here.secrets[name], dict(request.headers), body, now):
-        refused_if(here.strangers.wait(host_of(request)))
+    now = context.clock.now().timestamp()
+    if not is_signed(known.kind, context.secrets[name], dict(request.headers), body, now):
+        refused_if(context.unauthenticated_pace.wait(host_of(request)))
         raise Refused(
             401, "unauthorized", "the message is not signed, or not with the right secret, or too old"
         )
-    refused_if(here.pace.wait(f"sender {name}"))
+    refused_if(context.pace.wait(f"sender {name}"))
     return Sender(name, known.team)
 
 

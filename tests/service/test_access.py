@@ -14,7 +14,7 @@ from opsleuth.checkpoints.effects import Effect, Grant
 from opsleuth.checkpoints.errors import NotApproved
 from opsleuth.checkpoints.tokens import Token, Tokens
 from opsleuth.console.questions import panel
-from opsleuth.service.office import NO_TASK
+from opsleuth.service.context import NO_TASK
 from opsleuth.service.signatures import HEADER, TOLERANCE, sign
 from opsleuth.state.clock import FakeClock
 

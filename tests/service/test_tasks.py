@@ -9,7 +9,7 @@ from service_rig import ALERT, Api
 
 from opsleuth.checkpoints.evidence import EvidenceMeta
 from opsleuth.graph.queued import request_of
-from opsleuth.service.office import MOST_STREAMS
+from opsleuth.service.context import MOST_STREAMS
 from opsleuth.service.routes.events import QUIET_SECONDS
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.outcome import Status, StopReason
@@ -188,7 +188,7 @@ async def test_a_stream_ends_with_its_run(api: Api) -> None:
     api.store.runs.update(task, status=Status.COMPLETED, stop_reason=StopReason.CONCLUDED)
     answer = await asyncio.wait_for(stream, 30)
     assert [part["event"] for part in parts(answer.text)] == ["run.started", "run.completed", "end"]
-    assert set(api.office.streams.values()) == {0}
+    assert set(api.context.streams.values()) == {0}
 
 
 async def test_a_stream_breaks_off_once_its_token_is_revoked(api: Api, clock: FakeClock) -> None:
@@ -200,7 +200,7 @@ async def test_a_stream_breaks_off_once_its_token_is_revoked(api: Api, clock: Fa
     clock.advance(QUIET_SECONDS)
     answer = await asyncio.wait_for(stream, 30)
     assert "event: end" not in answer.text
-    assert set(api.office.streams.values()) == {0}
+    assert set(api.context.streams.values()) == {0}
     assert (await api("GET", f"/api/tasks/{task}/events", api.token("view"))).status_code == 401
 
 
@@ -218,7 +218,7 @@ async def test_no_more_streams_are_open_than_may_be_however_they_are_asked_for(a
 
 async def opened(api: Api, streams: int) -> None:
     async with asyncio.timeout(30):
-        while sum(api.office.streams.values()) != streams:  # noqa: ASYNC110 - the application tells nobody
+        while sum(api.context.streams.values()) != streams:  # noqa: ASYNC110 - the application tells nobody
             await asyncio.sleep(0.01)
 
 

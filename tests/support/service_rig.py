@@ -19,8 +19,8 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.checkpoints.tokens import Role
 from opsleuth.graph.prepare import Settings
 from opsleuth.service.app import build
-from opsleuth.service.intake import Desk, Enqueue
-from opsleuth.service.office import Office
+from opsleuth.service.context import ApiContext
+from opsleuth.service.intake import Enqueue, Intake
 from opsleuth.service.settings import Service, service_of
 from opsleuth.service.stores import Stores
 from opsleuth.state.clock import Clock, SystemClock
@@ -44,7 +44,7 @@ class Api:
     """The application, its store, and who may ask. `queued` are the runs that were put in line."""
 
     app: FastAPI
-    office: Office
+    context: ApiContext
     store: Store
     clock: Clock
     queued: list[str] = field(default_factory=list)
@@ -95,11 +95,11 @@ async def serving(
 
     table: Service = service_of({"senders": SENDERS, **service}, "the test")
     stores = Stores(opened, size=2)
-    desk = Desk(settings or Settings(), enqueue or note, clock)
-    office = Office(stores, desk, table, clock, SECRETS)
+    intake = Intake(settings or Settings(), enqueue or note, clock)
+    context = ApiContext(stores, intake, table, clock, SECRETS)
     try:
         with opened() as store:
-            yield Api(build(office), office, store, clock, queued)
+            yield Api(build(context), context, store, clock, queued)
     finally:
         stores.close()
 

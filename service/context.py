@@ -1,4 +1,4 @@
-"""What every address of the API needs: the stores, the desk, the settings, and who asks."""
+"""What every address of the API needs: the stores, the intake, the settings, and who asks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from opsleuth.checkpoints.errors import NotFound
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.checkpoints.tokens import Role, Token
-from opsleuth.service.intake import Desk
+from opsleuth.service.intake import Intake
 from opsleuth.service.limits import Familiar, Pace
 from opsleuth.service.metrics import Traffic
 from opsleuth.service.settings import Service
@@ -37,11 +37,11 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class ApiContext:
     """One process of the API."""
 
     stores: Stores
-    desk: Desk
+    intake: Intake
     service: Service
     clock: Clock
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -49,25 +49,25 @@ class Office:
     traffic: Traffic = field(default_factory=Traffic)
     streams: dict[str, int] = field(default_factory=dict)
     pace: Pace = field(init=False)
-    strangers: Pace = field(init=False)
+    unauthenticated_pace: Pace = field(init=False)
     familiar: Familiar = field(default_factory=Familiar)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pace", Pace(self.service.requests_per_minute, self.clock.monotonic))
-        object.__setattr__(self, "strangers", Pace(STRANGERS_PER_MINUTE, self.clock.monotonic))
+        object.__setattr__(self, "unauthenticated_pace", Pace(STRANGERS_PER_MINUTE, self.clock.monotonic))
 
 
-def office(request: Request) -> Office:
-    found: Office = request.app.state.office
+def context(request: Request) -> ApiContext:
+    found: ApiContext = request.app.state.context
     return found
 
 
-Here = Annotated[Office, Depends(office)]
+Context = Annotated[ApiContext, Depends(context)]
 _bearer = HTTPBearer(auto_error=False, description="A token: `opsleuth token create`.")
 
 
 async def caller(
-    here: Here,
+    context: Context,
     request: Request,
     given: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> Token:
@@ -76,20 +76,20 @@ async def caller(
     Where many without a valid one came from the same address, the database is asked about familiar tokens only.
     """
     text = given.credentials if given else ""
-    if text not in here.familiar:
-        refused_if(here.strangers.left(host_of(request)))
-    token = await here.stores(lambda store: store.tokens.check(text)) if text else None
+    if text not in context.familiar:
+        refused_if(context.unauthenticated_pace.left(host_of(request)))
+    token = await context.stores(lambda store: store.tokens.check(text)) if text else None
     if token is None:
-        here.familiar.discard(text)
-        refused_if(here.strangers.wait(host_of(request)))
+        context.familiar.discard(text)
+        refused_if(context.unauthenticated_pace.wait(host_of(request)))
         raise Refused(
             401,
             "unauthorized",
             "a valid token is needed: Authorization: Bearer opsleuth_…",
             {"WWW-Authenticate": "Bearer"},
         )
-    here.familiar.add(text)
-    refused_if(here.pace.wait(token.id))
+    context.familiar.add(text)
+    refused_if(context.pace.wait(token.id))
     return token
 
 
