@@ -48,7 +48,7 @@ class Again(Exception):
         self.seconds = seconds
 
 
-class TakenUpAgain(BaseRetryStrategy):
+class RetryUntilRunEnds(BaseRetryStrategy):
     """`Again` puts the job back; so does every other error, a little later: only a run's own end ends its job."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:

@@ -34,7 +34,7 @@ from opsleuth.service.background import drop_unknown, forever, retain
 from opsleuth.service.gate import gated
 from opsleuth.service.notices import Target, deliver, tell
 from opsleuth.service.pulse import Pulse
-from opsleuth.service.queue import Again, TakenUpAgain, queue_of, take_over
+from opsleuth.service.queue import Again, RetryUntilRunEnds, queue_of, take_over
 from opsleuth.service.settings import Service
 from opsleuth.state.clock import Clock
 from opsleuth.state.errors import OpsleuthError
@@ -72,7 +72,7 @@ class Worker:
     async def run(self) -> None:
         """Work until `leaving` is set and the runs in work have stopped at a node."""
         with contextlib.closing(self):
-            async with self._beside():
+            async with self._background_tasks():
                 while not self.leaving.is_set():
                     try:
                         await self._work()
@@ -88,7 +88,7 @@ class Worker:
     async def _work(self) -> None:
         """One connection to the queue: until the worker is to end, or the connection is lost."""
         app = queue_of(self.place)
-        app.task(name=TASK, queue=QUEUE, retry=TakenUpAgain(), pass_context=True)(self.work_on)
+        app.task(name=TASK, queue=QUEUE, retry=RetryUntilRunEnds(), pass_context=True)(self.work_on)
         async with app.open_async():
             working = asyncio.create_task(
                 app.run_worker_async(
@@ -192,7 +192,7 @@ class Worker:
             store.jobs.put_lost()
 
     @contextlib.asynccontextmanager
-    async def _beside(self) -> AsyncIterator[None]:
+    async def _background_tasks(self) -> AsyncIterator[None]:
         """What goes on whether the queue is connected or not: messages to others, and removal of old runs."""
         async with httpx.AsyncClient(follow_redirects=False) as client:
             loops = [
