@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
-EVERY = 2**62
-"""As a LIMIT: no limit."""
+NO_LIMIT = 2**62
+"""A LIMIT that no table reaches."""
 
 
 class Row(Protocol):
@@ -42,7 +42,7 @@ class Database(ABC):
     """Whether the program that holds runs here still gets on with them; where not, a lease is not renewed."""
 
     @property
-    def saved(self) -> "Database":
+    def checkpoint_db(self) -> "Database":
         """Where the framework's checkpoints lie."""
         return self
 
@@ -68,7 +68,7 @@ class Database(ABC):
         """
 
     @abstractmethod
-    def alone(self) -> AbstractContextManager[None]:
+    def exclusive(self) -> AbstractContextManager[None]:
         """As `write`, while every other writer waits. Keep it short."""
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Database(ABC):
         """The lock of a run for one attempt; entering raises Busy if it is held. `now` is when, for people."""
 
     @abstractmethod
-    def certain(self) -> None:
+    def ensure_still_held(self) -> None:
         """Raises Lost if a run that is held here has been taken over by another process."""
 
     def moment(self, clock: Clock) -> float:

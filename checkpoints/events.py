@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict
 
 from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.db import EVERY, Parameters, Row
+from opsleuth.checkpoints.db import NO_LIMIT, Parameters, Row
 from opsleuth.checkpoints.errors import Unreadable
 from opsleuth.state.canonical import canonical
 
@@ -146,7 +146,7 @@ class Events:
         self, run: str, after: int = 0, types: Collection[str] | None = None, limit: int | None = None
     ) -> list[Event]:
         """Events with a sequence number above `after`, in order, at most `limit`, of the given types or of all."""
-        rows = self._rows(run, after, types, EVERY if limit is None else limit)
+        rows = self._rows(run, after, types, NO_LIMIT if limit is None else limit)
         try:
             documents = json.loads(f"[{','.join(row['data'] for row in rows)}]")
         except ValueError as error:
@@ -181,7 +181,7 @@ class Events:
         return Verification(count)
 
     def _rows(
-        self, run: str, after: int, types: Collection[str] | None = None, limit: int = EVERY
+        self, run: str, after: int, types: Collection[str] | None = None, limit: int = NO_LIMIT
     ) -> Sequence[Row]:
         wanted = {f"type{number}": kind for number, kind in enumerate(sorted(types or ()))}
         marks = ", ".join(f":{name}" for name in wanted) or "NULL"

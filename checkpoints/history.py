@@ -67,7 +67,7 @@ class History:
 
     def list(self, run: str) -> tuple[Point, ...]:
         """All checkpoints of a run, oldest first; none for a run that never began. Raises Unreadable."""
-        documents = self._db.saved.checkpoints(run)
+        documents = self._db.checkpoint_db.checkpoints(run)
         kept = [(name, d) for name, d in documents if _INPUT not in d["channel_values"]]
         return tuple(Point(number, name, run, document) for number, (name, document) in enumerate(kept))
 

@@ -35,8 +35,7 @@ def move(source: Store, target: Store, told: Callable[[RunRow, int], None] = lam
     for table in _OF_ALL:
         for row in source.database.rows(f"SELECT * FROM {table}"):  # noqa: S608 - our own names
             rows[table] += insert(into, table, {name: row[name] for name in row.keys()}, source.place)  # noqa: SIM118 - a row iterates over its values
-    with target.saver():
-        """The framework's tables are made."""
+    target.make_checkpoint_tables()
     for run in [str(row["id"]) for row in source.database.rows(_RUNS)]:
         if target.runs.get(run) is not None:
             there.append(run)
@@ -57,7 +56,7 @@ def move(source: Store, target: Store, told: Callable[[RunRow, int], None] = lam
 def _one(source: Store, target: Store, run: str) -> Counter[str]:
     """All rows of one run, or none. Raises Unreadable where its trace does not hold afterwards."""
     into, rows = target.database, Counter[str]()
-    with into.write(run), into.saved.write(run):
+    with into.write(run), into.checkpoint_db.write(run):
         for table, values in rows_of(source.database, run, around=True):
             rows[table] += put(into, table, values, source.place)
         checked, before = target.events.verify(run), source.events.verify(run)

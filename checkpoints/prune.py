@@ -63,7 +63,7 @@ class Prune:
         It stays where somebody changed it or made a fork of it since it was found to be old. Raises Busy, and NotFound
         where another process has removed it.
         """
-        saved = self._db.saved
+        saved = self._db.checkpoint_db
         with self._backing.lock(run), self._db.write(run), saved.write(run):
             if not self._db.row(_STILL_OLD, (run, stamp(before))) or self._runs.children(run):
                 return False
@@ -79,7 +79,7 @@ class Prune:
         unused, dropped = [row["sha256"] for row in self._db.rows(_UNUSED)], 0
         for start in range(0, len(unused), _AT_ONCE):
             these = {f"b{number}": body for number, body in enumerate(unused[start : start + _AT_ONCE])}
-            with self._db.alone():  # whoever stores a body again now has not pointed at it yet
+            with self._db.exclusive():  # whoever stores a body again now has not pointed at it yet
                 dropped += self._db.change(_DROP.format(these=", ".join(f":{name}" for name in these)), these)
         self._db.vacuum()
         return dropped

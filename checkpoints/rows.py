@@ -49,7 +49,7 @@ def rows_of(
     for table in (*BY_RUN, *(AROUND_IT if around else ())):
         order = {"control": " ORDER BY id"}.get(table, " ORDER BY rowid") if table in _IN_ORDER else ""
         yield from _read(db, table, f"SELECT * FROM {table} WHERE run = :run{order}", run)  # noqa: S608 - our own names
-    yield from db.saved.saved_rows(run)
+    yield from db.checkpoint_db.saved_rows(run)
 
 
 def put(db: Database, table: str, values: Values, origin: object) -> int:
@@ -58,7 +58,7 @@ def put(db: Database, table: str, values: Values, origin: object) -> int:
     Raises Unreadable for a table or a column that this version does not know, and a body that was changed.
     """
     if table in BY_THREAD:
-        return db.saved.put_saved(table, values, origin)
+        return db.checkpoint_db.put_saved(table, values, origin)
     if table not in ("runs", "bodies", *BY_RUN, *AROUND_IT):
         raise Unreadable(
             f"{origin} holds rows of {table!r}, which this version does not know; nothing was changed"

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.db import EVERY, Row
+from opsleuth.checkpoints.db import NO_LIMIT, Row
 from opsleuth.checkpoints.errors import Ambiguous, Conflict, NotFound, Unreadable
 from opsleuth.checkpoints.processes import standing
 from opsleuth.state.clock import stamp
@@ -165,7 +165,7 @@ class Runs:
             "status": Status.RUNNING if live else status,
             "since": stamp(since) if since else None,
             "project": project,
-            "limit": EVERY if live else limit,
+            "limit": NO_LIMIT if live else limit,
         }
         rows, warnings = [], []
         for row in self._db.rows(self._list, asked):

@@ -46,7 +46,7 @@ class Saver(BaseCheckpointSaver[str]):
     """
 
     place: Place
-    _ended: list[_Writes]
+    _unflushed: list[_Writes]
 
     def plain(self) -> AbstractContextManager[object]:
         """Around each operation: errors in plain words."""
@@ -58,23 +58,23 @@ class Saver(BaseCheckpointSaver[str]):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        self.store_ended()
+        self.flush_writes()
         with self.plain():
             yield
 
     @contextmanager
     def writing(self, thread: str) -> Iterator[None]:
         """What is kept back and what is written inside, in one transaction."""
-        ended, self._ended = self._ended, []
+        unflushed, self._unflushed = self._unflushed, []
         with self.transaction(thread):
-            for writes in ended:
+            for writes in unflushed:
                 self.put_writes(*writes)
             yield
 
-    def store_ended(self) -> None:
+    def flush_writes(self) -> None:
         """Store what ended nodes wrote and no checkpoint has followed yet."""
-        if self._ended:
-            with self.writing(self._ended[0][0]["configurable"]["thread_id"]):
+        if self._unflushed:
+            with self.writing(self._unflushed[0][0]["configurable"]["thread_id"]):
                 pass
 
     def get_next_version(self, current: str | None, channel: None) -> str:
@@ -117,16 +117,16 @@ class Saver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         before = _of(config)
-        self._ended = [writes for writes in self._ended if _of(writes[0]) != before]
+        self._unflushed = [writes for writes in self._unflushed if _of(writes[0]) != before]
         with self.writing(config["configurable"]["thread_id"]):
             return self.put(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        self._ended.append((config, writes, task_id, task_path))
+        self._unflushed.append((config, writes, task_id, task_path))
         if any(channel.startswith("__") for channel, _ in writes):  # a question, an answer, an error
-            self.store_ended()
+            self.flush_writes()
 
     async def adelete_thread(self, thread_id: str) -> None:
         with self.writing(thread_id):

@@ -170,13 +170,18 @@ class Store:
         """The run's lock, as a context; entering raises Busy if it is held."""
         return self._backing.lock(run_id)
 
-    def certain(self) -> None:
+    def ensure_still_held(self) -> None:
         """Before something is done outside. Raises Lost if a run that this store holds is another process's by now."""
-        self._backing.db.certain()
+        self._backing.db.ensure_still_held()
 
     def saver(self) -> "AbstractContextManager[Saver]":
         """The framework's saver of checkpoints over the same database, as a context."""
         return self._backing.db.saver()
+
+    def make_checkpoint_tables(self) -> None:
+        """Make the framework's tables where there are none: those who write to them by themselves need them."""
+        with self.saver():
+            pass
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

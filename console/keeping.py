@@ -86,8 +86,7 @@ def take_in(options: Options, source: Path) -> int:
     """`import`: the runs of such a file join this database."""
     settled = _settled(options)
     with _opened(options) as store:
-        with store.saver():
-            """The saver's tables are made."""
+        store.make_checkpoint_tables()
         taken = store.transfer.read(source, settled)
     _told(options, taken, f"imported from {source}")
     return 0

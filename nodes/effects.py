@@ -144,7 +144,7 @@ async def _go_on(call: Call, row: EffectRow, context: ToolContext, left: float, 
 
 
 async def _run(call: Call, row: EffectRow, context: ToolContext, left: float, deps: Deps) -> CallResult:
-    deps.store.certain()  # this process may have stood still since the row was written
+    deps.store.ensure_still_held()  # this process may have stood still since the row was written
     work = deps.executor.run(call, _keyed(context, row), seconds_left=left)
     result = await deps.stopping.patiently(work, GRACE_SECONDS, lambda: _say_waiting(call, deps))
     if result.status is ResultStatus.OK:

@@ -69,12 +69,12 @@ class Database(db.Database):
         """
         kinds = {"read_only": self.read_only, "guarded": self._guarded}
         other = Database(self.place, self._url, **kinds, line=self.line)
-        if self.saved is not self:
-            other._checkpoints = self.saved.beside()
+        if self.checkpoint_db is not self:
+            other._checkpoints = self.checkpoint_db.beside()
         return other
 
     @property
-    def saved(self) -> "Database":
+    def checkpoint_db(self) -> "Database":
         if self.place.checkpoints in (None, self._url):
             return self
         if self._checkpoints is None:
@@ -115,23 +115,23 @@ class Database(db.Database):
             cursor.execute("; ".join(cursor.mogrify(native(sql), parameters) for sql, parameters in changes))
 
     def write(self, run: str | None = None) -> AbstractContextManager[None]:
-        return self._write(run, alone=False)
+        return self._write(run, exclusive=False)
 
-    def alone(self) -> AbstractContextManager[None]:
-        return self._write(None, alone=True)
+    def exclusive(self) -> AbstractContextManager[None]:
+        return self._write(None, exclusive=True)
 
     @contextmanager
-    def _write(self, run: str | None, *, alone: bool) -> Iterator[None]:
+    def _write(self, run: str | None, *, exclusive: bool) -> Iterator[None]:
         with self.using() as connection, self._fenced():
             if self.line.owner is not None:
-                if alone or run not in self.line.named:
-                    connection.execute(self._beginning(connection, run, alone=alone))
+                if exclusive or run not in self.line.named:
+                    connection.execute(self._beginning(connection, run, exclusive=exclusive))
                     self.line.named.add(run)
                 yield
                 return
             self.line.owner, self.line.named = self, {None, run, *self.fences}
             try:
-                connection.execute(f"BEGIN; {self._beginning(connection, run, alone=alone)}")
+                connection.execute(f"BEGIN; {self._beginning(connection, run, exclusive=exclusive)}")
                 yield
                 connection.execute("COMMIT")
             finally:
@@ -172,15 +172,17 @@ class Database(db.Database):
         row = self.row(_MOMENT)
         return float(row[0]) if row else 0.0
 
-    def certain(self) -> None:
+    def ensure_still_held(self) -> None:
         with self.using() as connection, self._fenced():
             connection.execute(self._beginning(connection, None))
 
-    def _beginning(self, connection: psycopg.Connection[Row], run: str | None, *, alone: bool = False) -> str:
+    def _beginning(
+        self, connection: psycopg.Connection[Row], run: str | None, *, exclusive: bool = False
+    ) -> str:
         if not self._guarded:
             return "SELECT 1"
         held = list(self.fences)
-        parameters: Sequence[Any] = (run, held, [self.fences[name] for name in held], alone)
+        parameters: Sequence[Any] = (run, held, [self.fences[name] for name in held], exclusive)
         return psycopg.ClientCursor(connection).mogrify(native(_BEGIN), parameters)
 
     @contextmanager

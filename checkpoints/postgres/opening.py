@@ -27,8 +27,8 @@ def open_database(server: Server, *, read_only: bool = False) -> Database:
         version = check_version(database)
         if version < scripts.SCHEMA_VERSION:
             _bring_up(database, version)
-        if database.saved is not database and not read_only:
-            _make_schema(database.saved)
+        if database.checkpoint_db is not database and not read_only:
+            _make_schema(database.checkpoint_db)
         undoing.pop_all()
     return database
 

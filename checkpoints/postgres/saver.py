@@ -23,21 +23,21 @@ class Saver(saving.Saver, PostgresSaver):
     """
 
     def __init__(self, db: Database) -> None:
-        self._db, self.place, self._ended = db, db.place, []
-        with db.saved.using() as connection:
+        self._db, self.place, self._unflushed = db, db.place, []
+        with db.checkpoint_db.using() as connection:
             PostgresSaver.__init__(self, connection, serde=saving.strict())  # type: ignore[arg-type]
 
     def plain(self) -> AbstractContextManager[object]:
-        return self._db.saved.using()
+        return self._db.checkpoint_db.using()
 
     @contextmanager
     def transaction(self, thread: str) -> Iterator[None]:
-        with self._db.write(thread), self._db.saved.write(thread):
+        with self._db.write(thread), self._db.checkpoint_db.write(thread):
             yield
 
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:  # noqa: ARG002 - the framework's own
-        with self._db.saved.using() as connection, Cursor(connection, row_factory=dict_row) as cursor:
+        with self._db.checkpoint_db.using() as connection, Cursor(connection, row_factory=dict_row) as cursor:
             cursor.format = Format.BINARY
             yield cursor
 
@@ -46,13 +46,13 @@ class Saver(saving.Saver, PostgresSaver):
 def open_saver(db: Database) -> Iterator[Saver]:
     """A checkpoint saver over the database that the store has opened; its tables are made on first use."""
     saver = Saver(db)
-    if not db.read_only and not db.saved.line.framework_is_ready:
-        _set_up(saver, db.saved)
-        db.saved.line.framework_is_ready = True
+    if not db.read_only and not db.checkpoint_db.line.framework_is_ready:
+        _set_up(saver, db.checkpoint_db)
+        db.checkpoint_db.line.framework_is_ready = True
     try:
         yield saver
     finally:
-        saver.store_ended()
+        saver.flush_writes()
 
 
 def _set_up(saver: Saver, db: Database) -> None:

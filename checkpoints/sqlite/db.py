@@ -106,7 +106,7 @@ class Database(db.Database):
             finally:
                 self._roll_back()
 
-    def alone(self) -> AbstractContextManager[None]:
+    def exclusive(self) -> AbstractContextManager[None]:
         return self.write()
 
     def tables(self) -> set[str]:
@@ -136,7 +136,7 @@ class Database(db.Database):
     def lock(self, run: str, now: str) -> RunLock:
         return RunLock(self, self.path, run, now)
 
-    def certain(self) -> None:
+    def ensure_still_held(self) -> None:
         """The kernel keeps the lock of a process that stands still: nobody took the run over."""
 
     def vacuum(self) -> None:

@@ -17,7 +17,7 @@ class Saver(saving.Saver, SqliteSaver):
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         SqliteSaver.__init__(self, connection, serde=saving.strict())
         self.place = self._path = path
-        self._ended = []
+        self._unflushed = []
         self._open: sqlite3.Cursor | None = None
 
     def plain(self) -> AbstractContextManager[None]:
@@ -69,4 +69,4 @@ def open_saver(path: Path) -> Iterator[Saver]:
         try:
             yield saver
         finally:
-            saver.store_ended()
+            saver.flush_writes()

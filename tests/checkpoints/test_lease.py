@@ -56,7 +56,7 @@ WORK = {
     "event": "store.events.append(run, 'step.completed', {})",
     "row": "store.runs.update(run, turn=7)",
     "result": "store.control.clear(run, 'pause')",
-    "certain": "store.certain()",
+    "certain": "store.ensure_still_held()",
     "transaction": "[store.events.append(run, 'x', {}) for _ in [store.transaction().__enter__()]]",
 }
 CHECKPOINT = """
