@@ -1,12 +1,15 @@
 """`doctor`: tries every configured source, side by side and not for long; says what is wrong and how to mend it."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from textwrap import wrap
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 from opsleuth.console import events
 from opsleuth.console.options import Options
@@ -16,7 +19,8 @@ from opsleuth.console.sourcing import look, no_source
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode
-from opsleuth.tools.declared.reading import declared_servers, open_servers
+from opsleuth.tools.declared.reading import Tables, declared_servers, declared_tools, open_servers
+from opsleuth.tools.effects.plane import ControlPlane
 from opsleuth.tools.mcp.settings import McpServer
 from opsleuth.tools.policy_file import declared, policy_files
 from opsleuth.tools.sources.config import Configured
@@ -28,6 +32,7 @@ from opsleuth.tools.together import together
 
 DEADLINE = 4.0
 """Seconds that a source may take for all of its checks."""
+_WAY = "check address, network and firewall"
 _STYLES: Mapping[str, Style] = {"ok": "good", "warning": "warn", "failed": "bad"}
 
 
@@ -45,14 +50,14 @@ class Examined:
 def doctor(options: Options) -> int:
     """`doctor`: 0 where everything works, 8 where something does not. Raises ConfigError for a file that cannot be read."""
     found = look(options)
-    servers = declared_servers(declared(policy_files(str(options.policy) if options.policy else None)))
-    if not found.sources and not servers:
+    tables = declared(policy_files(str(options.policy) if options.policy else None))
+    if not found.sources and not tables:
         raise no_source()
     if found.untrusted:
         raise ConfigError(
             f"{found.untrusted} is not trusted, so nothing was tried. Read it, then: opsleuth trust"
         )
-    examined = asyncio.run(examine(found, servers))
+    examined = asyncio.run(examine(found, tables))
     if options.json:
         events.write_json(sys.stdout, _document(found, examined))
     else:
@@ -61,11 +66,50 @@ def doctor(options: Options) -> int:
     return ExitCode.CONFIG if failed else ExitCode.OK
 
 
-async def examine(found: Configured, servers: Sequence[McpServer] = ()) -> Sequence[Examined]:
-    """Every source of the environment and every server of tools, all at the same time."""
+async def examine(found: Configured, tables: Tables = MappingProxyType({})) -> Sequence[Examined]:
+    """Every source of the environment, its platform, and what the operator declared, all at the same time.
+
+    Raises ConfigError for a declaration that cannot be used.
+    """
     surroundings = Surroundings(Vault(), SystemClock())
+    declared_tools(tables)
     sources = [_examine(name, raw, surroundings) for name, raw in found.sources.items()]
-    return await together([*sources, *(_tried(server, surroundings.vault) for server in servers)])
+    plane = [_reached(found.platform, tuple(found.aliases))] if found.platform else []
+    servers = [_tried(server, surroundings.vault) for server in declared_servers(tables)]
+    return [*await together([*sources, *plane, *servers]), *_programs(tables)]
+
+
+async def _reached(settings: Mapping[str, Any], services: Sequence[str]) -> Examined:
+    """The platform that changes are made through: whether it answers, and knows the services that are configured."""
+    began, plane = monotonic(), ControlPlane(**settings)
+    try:
+        async with asyncio.timeout(DEADLINE):
+            known = {
+                name: await plane.read(f"services/{quote(name, safe='')}") for name in services or ("any",)
+            }
+    except TimeoutError:
+        checks = [Check("reached", "failed", f"no answer within {DEADLINE:g} s", _WAY)]
+    except ToolError as error:
+        checks = [Check("reached", "failed", str(error), _WAY)]
+    else:
+        unknown = [name for name in services if known[name] is None]
+        checks = [Check("reached", "ok", plane.url)]
+        if unknown:
+            text, remedy = (
+                f"it knows no {', '.join(unknown[:8])}",
+                "call services as it does, and the others aliases",
+            )
+            checks.append(Check("services", "warning", text, remedy))
+    return Examined(plane.name, "platform", monotonic() - began, checks)
+
+
+def _programs(tables: Tables) -> Iterable[Examined]:
+    """Declared commands: whether their programs are there. Nothing is run."""
+    for name, row in tables.get("command", {}).items():
+        program = str(row["argv"][0])
+        where = shutil.which(program)
+        check = Check("program", "ok", where) if where else Check("program", "failed", f"{program} is not found", "install it, or give its path")  # fmt: skip
+        yield Examined(name, "command", 0.0, [check])
 
 
 async def _tried(server: McpServer, vault: Vault) -> Examined:
@@ -90,7 +134,7 @@ async def _examine(name: str, raw: Mapping[str, Any], surroundings: Surroundings
             checks = await source.check()
     except TimeoutError as error:
         text = str(error) or f"no answer within {DEADLINE:g} s"
-        checks = [Check("reached", "failed", text, "check address, network and firewall")]
+        checks = [Check("reached", "failed", text, _WAY)]
     except (ToolError, ConfigError) as error:
         checks = [Check("reached", "failed", str(error))]
     return Examined(name, str(raw["kind"]), monotonic() - began, checks, tuple(_places(raw)))

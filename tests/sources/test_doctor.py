@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from contract_server import Asked, Reply, contract_server
 from servers import free_port
 from stored_runs import Program
 
@@ -76,6 +77,40 @@ def test_eight_sources_of_which_two_hang(program: Program, tmp_path: Path, silen
     assert "no answer" in found["hang-2"]["checks"][0]["text"]
     for kind in kinds:
         assert "nobody answers" in found[f"down-{kind}"]["checks"][0]["text"]
+
+
+def test_the_platform_and_declared_commands_are_looked_at(
+    program: Program, tmp_path: Path, silent: int
+) -> None:
+    """Each with what is wrong; no declared command is run."""
+
+    def plane(asked: Asked) -> Reply:
+        known = asked.path == "/services/orders-api"
+        return Reply({"name": "orders-api", "revision": "7"} if known else {}, 200 if known else 404)
+
+    policy = tmp_path / "policy.toml"
+    policy.write_text(
+        f'[command.depth]\nargv = ["touch", "{tmp_path}/ran"]\npurpose = "x"\nrisk = "read"\n'
+        '[command.gone]\nargv = ["no-such-program"]\npurpose = "x"\nrisk = "read"\n'
+    )
+    with contract_server(plane) as server:
+        for url in (server.url, f"http://127.0.0.1:{silent}"):
+            configure(tmp_path, books=f'kind = "runbooks"\nfolder = "{tmp_path}"')
+            file = tmp_path / ".config" / "opsleuth" / "config.toml"
+            file.write_text(
+                f'{file.read_text()}[environments.shop.platform]\nurl = "{url}"\nname = "shop"\n'
+                '[services."orders-api"]\naliases = ["orders"]\n[services.ghost]\naliases = ["g"]\n'
+            )
+            ended = program("doctor", "--json", "--policy", str(policy))
+            assert ended.returncode == ExitCode.CONFIG, ended.stderr
+            found = {source["name"]: source["checks"] for source in json.loads(ended.stdout)["sources"]}
+            if url == server.url:
+                assert [check["state"] for check in found["shop"]] == ["ok", "warning"]
+                assert "it knows no ghost" in found["shop"][1]["text"]
+            else:
+                assert "no answer within" in found["shop"][0]["text"]
+    assert (found["depth"][0]["state"], found["gone"][0]["state"]) == ("ok", "failed")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_secrets_are_named_by_their_place(program: Program, tmp_path: Path) -> None:
