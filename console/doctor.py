@@ -51,7 +51,7 @@ def doctor(options: Options) -> int:
     """`doctor`: 0 where everything works, 8 where something does not. Raises ConfigError for a file that cannot be read."""
     found = look(options)
     tables = declared(policy_files(str(options.policy) if options.policy else None))
-    if not found.sources and not tables:
+    if not found.sources and not found.platform and not any(tables.values()):
         raise no_source()
     if found.untrusted:
         raise ConfigError(
