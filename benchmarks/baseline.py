@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from opsleuth.evals.results import document
+from opsleuth.evals.results import document, made_by
 from opsleuth.evals.run import EvalRequest, evaluate
 from opsleuth.evals.score import Score
 
@@ -23,7 +23,7 @@ def main() -> None:
         EvalRequest(Path("builtin"), jobs=asked.jobs), lambda s, n: print(s.case, n, file=sys.stderr)
     )
     scores = [Score.of(score | PASSING) for score in found["scores"]]
-    kept = document("builtin", "offline", scores)
+    kept = document("builtin", made_by("offline"), scores)
     lines = ",\n".join(json.dumps(score, ensure_ascii=False) for score in kept.pop("scores"))
     head = json.dumps(kept | {"summary": {}}, ensure_ascii=False)[:-1]
     TARGET.write_text(f'{head}, "scores": [\n{lines}\n]}}\n', encoding="utf-8")

@@ -14,7 +14,7 @@ from typing import Any
 from opsleuth.console.options import Options
 from opsleuth.console.reading import note, screen_of
 from opsleuth.console.times import parse_duration
-from opsleuth.scenarios.lab.remote import Lab, start
+from opsleuth.scenarios.lab.remote import USUAL, Lab, start
 from opsleuth.state.configfile import PROJECT_FILE
 from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.trust import trust
@@ -23,7 +23,7 @@ _ALERT_SECONDS = 60.0
 _WELL_SECONDS = 120.0
 
 
-def up(folder: Path, orders: int, duration: str, *, detach: bool) -> int:
+def up(folder: Path | None, orders: int, duration: str, *, detach: bool) -> int:
     """`lab up`: says so where one runs already. Raises ConfigError where it cannot run."""
     if (lab := Lab.found(folder)) is not None:
         note(f"a lab runs in {lab.folder} already, until {_clock(lab.state()['until'])}: opsleuth lab status")
@@ -31,6 +31,7 @@ def up(folder: Path, orders: int, duration: str, *, detach: bool) -> int:
     if importlib.util.find_spec("psycopg") is None:
         raise ConfigError("the lab needs the PostgreSQL driver: pip install 'opsleuth[postgres]'")
     began = time.monotonic()
+    folder = folder or USUAL
     lab = start(folder, orders, _seconds(duration), None if detach else os.getppid(), note)
     config = lab.folder / PROJECT_FILE
     trust(config, hashlib.sha256(config.read_bytes()).hexdigest())
@@ -48,7 +49,7 @@ def _seconds(duration: str) -> float:
         raise UsageError(str(error)) from None
 
 
-def fault(options: Options, folder: Path, name: str, after: float) -> int:
+def fault(options: Options, folder: Path | None, name: str, after: float) -> int:
     """`lab fault`: exit code 0 once the alert has come. Raises UsageError."""
     lab = Lab.running(folder)
     state = lab.state()
@@ -82,7 +83,7 @@ def _well_for(state: dict[str, Any]) -> float:
     return time.time() - state["well_since"] if state["well_since"] is not None else -1.0
 
 
-def heal(folder: Path) -> int:
+def heal(folder: Path | None) -> int:
     """`lab heal`: exit code 0 once all is well."""
     lab, began = Lab.running(folder), time.monotonic()
     lab.heal()
@@ -91,7 +92,7 @@ def heal(folder: Path) -> int:
     return 0
 
 
-def status(options: Options, folder: Path) -> int:
+def status(options: Options, folder: Path | None) -> int:
     """`lab status`: what runs where. Raises UsageError."""
     state = Lab.running(folder).state()
     screen = screen_of(options)
@@ -111,7 +112,7 @@ def status(options: Options, folder: Path) -> int:
     return 0
 
 
-def down(folder: Path) -> int:
+def down(folder: Path | None) -> int:
     """`lab down`: exit code 0 once every process has ended. Raises UsageError."""
     lab = Lab.running(folder)
     if not lab.down():

@@ -10,12 +10,14 @@ from pydantic import TypeAdapter, ValidationError
 from opsleuth import __version__
 from opsleuth.evals.score import Score
 from opsleuth.evals.summary import summarise
-from opsleuth.state.canonical import from_json
+from opsleuth.models.prompting import prompt
+from opsleuth.state.canonical import canonical, digest, from_json
 from opsleuth.state.configfile import problems
 from opsleuth.state.errors import UsageError
 from opsleuth.state.replacing import replacing
 
 Document = dict[str, Any]
+PROMPTS = ("planner", "json", "reviewer")
 Key = tuple[str, str, int]
 """What makes two scores the same case: set, case, repeat."""
 
@@ -26,12 +28,38 @@ def key_of(score: Score) -> Key:
     return score.set, score.case, score.repeat
 
 
-def document(name: str, planner: str, scores: Sequence[Score]) -> Document:
-    """The results document of these scores."""
+def made_by(
+    planner: str, model: Mapping[str, Any] | None = None, limits: Mapping[str, Any] | None = None
+) -> Document:
+    """Who decided, under which limits, by which version and prompts: scores of two such makers never mix.
+
+    Of a model its name is told, and its settings as a digest: they say where its key lies.
+    """
+    return {
+        "planner": planner,
+        "model": model["model"] if model else None,
+        "model_settings": digest(dict(model))[:12] if model else None,
+        "limits": from_json(canonical(dict(limits or {}))),
+        "version": __version__,
+        "prompts": digest([prompt(name).hash for name in PROMPTS])[:12],
+    }
+
+
+def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """What makes stored results those of another maker, in words; empty where nothing does."""
+    for name, value in wanted.items():
+        if name not in stored:
+            return f"results that do not say their {name}"
+        if stored[name] != value:
+            return f"results of the {name} {stored[name]}, not {value}"
+    return ""
+
+
+def document(name: str, made: Mapping[str, Any], scores: Sequence[Score]) -> Document:
+    """The results document of these scores; `made` is what `made_by` tells."""
     return {
         "set": name,
-        "planner": planner,
-        "version": __version__,
+        **made,
         "summary": summarise(scores),
         "scores": [score.to_json() for score in scores],
     }

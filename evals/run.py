@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 from opsleuth.evals.cases import Case, load_set
 from opsleuth.evals.investigate import Job, investigate
-from opsleuth.evals.results import Document, Key, document, key_of, load, save, scores_in
+from opsleuth.evals.results import (
+    Document,
+    Key,
+    difference,
+    document,
+    key_of,
+    load,
+    made_by,
+    save,
+    scores_in,
+)
 from opsleuth.evals.score import Score
 from opsleuth.state.errors import OpsleuthError, UsageError
 from opsleuth.state.outcome import ExitCode
@@ -73,11 +83,12 @@ def evaluate(request: EvalRequest, on_score: Callable[[Score, int], None] = lamb
     cases = _wanted(whole, request.only)
     with TemporaryDirectory(prefix="opsleuth-eval-") as work, _alone(request.output):
         jobs = _jobs(cases, request, Path(work))
-        done = _earlier(request, whole)
+        made = made_by(request.planner, request.model, request.limits)
+        done = _earlier(request, made, whole)
         order = dict.fromkeys((*(job.key for job in jobs), *done))
 
         def results() -> Document:
-            return document(request.folder.stem, request.planner, [done[key] for key in order if key in done])
+            return document(request.folder.stem, made, [done[key] for key in order if key in done])
 
         for found in _scores([job for job in jobs if job.key not in done], request):
             done[key_of(found)] = found
@@ -162,7 +173,7 @@ def _alone(output: Path | None) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _earlier(request: EvalRequest, whole: Sequence[Case]) -> dict[Key, Score]:
+def _earlier(request: EvalRequest, made: Mapping[str, Any], whole: Sequence[Case]) -> dict[Key, Score]:
     """What the output holds already of the whole set. Raises UsageError where that is of something else."""
     if request.output is None or not request.output.exists():
         return {}
@@ -170,9 +181,7 @@ def _earlier(request: EvalRequest, whole: Sequence[Case]) -> dict[Key, Score]:
     scores = scores_in(stored)
     known = {(case.set, case.id) for case in whole}
     others = sorted({score.set for score in scores} - {name for name, _ in known})
-    if stored.get("planner") != request.planner or others:
-        what = f"the set {others[0]}" if others else f"the planner {stored.get('planner')}"
-        raise UsageError(
-            f"{request.output} holds results of {what}: give another file for {'these' if others else request.planner}"
-        )
+    other = f"results of the set {others[0]}" if others else difference(stored, made)
+    if other:
+        raise UsageError(f"{request.output} holds {other}: give another file with -o")
     return {key_of(score): score for score in scores if (score.set, score.case) in known}

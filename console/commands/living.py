@@ -10,10 +10,8 @@ _FOLDER = click.option(
     "--dir",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("opsleuth-lab"),
-    show_default=True,
     metavar="DIR",
-    help="The lab's folder.",
+    help="The lab's folder, and no other; else ./opsleuth-lab, or the one we are in.",
 )
 
 
@@ -41,7 +39,7 @@ def lab() -> None:
     help="When it ends by itself, such as 20m.",
 )
 @click.option("--detach", is_flag=True, help="Go on when the shell that starts it has ended.")
-def up(folder: Path, orders: int, duration: str, *, detach: bool) -> int:
+def up(folder: Path | None, orders: int, duration: str, *, detach: bool) -> int:
     """Start PostgreSQL, the services, Prometheus, Alertmanager and customers, and write a configuration for them."""
     from opsleuth.console import living
 
@@ -59,7 +57,7 @@ def up(folder: Path, orders: int, duration: str, *, detach: bool) -> int:
     metavar="S",
     help="Seconds of normal running before it, to compare with.",
 )
-def fault(name: str, folder: Path, after: float) -> int:
+def fault(name: str, folder: Path | None, after: float) -> int:
     """Break the shop, and wait for the alert. NAME: release, index, lock, pool, slow, config or errors."""
     from opsleuth.console import living
 
@@ -68,7 +66,7 @@ def fault(name: str, folder: Path, after: float) -> int:
 
 @lab.command("heal")
 @_FOLDER
-def heal(folder: Path) -> int:
+def heal(folder: Path | None) -> int:
     """Undo the fault, and wait until all is well."""
     from opsleuth.console import living
 
@@ -77,7 +75,7 @@ def heal(folder: Path) -> int:
 
 @lab.command("status")
 @_FOLDER
-def status(folder: Path) -> int:
+def status(folder: Path | None) -> int:
     """What runs where, and how the shop is."""
     from opsleuth.console import living
 
@@ -86,7 +84,7 @@ def status(folder: Path) -> int:
 
 @lab.command("down")
 @_FOLDER
-def down(folder: Path) -> int:
+def down(folder: Path | None) -> int:
     """End every process of the lab."""
     from opsleuth.console import living
 

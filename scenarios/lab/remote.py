@@ -18,6 +18,9 @@ from opsleuth.state.errors import ConfigError, UsageError
 # What stands in a lab's folder: nothing else is ever removed from it.
 _FOLDERS = ("db", "prometheus", "alertmanager", "repository", "running", "logs", "output")
 _FILES = ("alert.json", "alert.part", "lab.json", "done.jsonl", "keeper.txt")
+_MARK = ".opsleuth-lab"
+"""Written into a lab's folder by `start`: only where it stands is anything ever removed."""
+USUAL = Path("opsleuth-lab")
 _WAIT = 0.2
 _DOWN_SECONDS = 60.0
 
@@ -29,9 +32,9 @@ class Lab:
         self.folder, self._url, self.pid = folder, url, pid
 
     @classmethod
-    def found(cls, folder: Path) -> "Lab | None":
-        """The lab of this folder, or of the one we are in; None where none answers."""
-        for place in (folder, Path()):
+    def found(cls, folder: Path | None) -> "Lab | None":
+        """The lab of this folder; without one of the usual folder, or of the one we are in. None where none answers."""
+        for place in (USUAL, Path()) if folder is None else (folder,):
             try:
                 told = json.loads((place / "lab.json").read_text(encoding="utf-8"))
                 lab = cls(place.resolve(), told["url"], told["pid"])
@@ -42,12 +45,12 @@ class Lab:
         return None
 
     @classmethod
-    def running(cls, folder: Path) -> "Lab":
+    def running(cls, folder: Path | None) -> "Lab":
         """Raises UsageError where there is none."""
         lab = cls.found(folder)
         if lab is None:
             raise UsageError(
-                f"no lab runs in {folder.resolve()}: opsleuth lab up starts one, --dir names another folder"
+                f"no lab runs in {(folder or USUAL).resolve()}: opsleuth lab up starts one, --dir names another folder"
             )
         return lab
 
@@ -142,11 +145,12 @@ def _listen(process: "subprocess.Popen[str]", tell: Callable[[str], None]) -> st
 def _clear(folder: Path) -> None:
     """An empty folder, or one that held a lab, without what that left. Raises ConfigError for any other."""
     folder.mkdir(parents=True, exist_ok=True)
-    ours = {*_FOLDERS, *_FILES, ".opsleuth"}
-    if others := sorted({path.name for path in folder.iterdir()} - ours):
+    there = {path.name for path in folder.iterdir()}
+    if others := sorted(there - {*_FOLDERS, *_FILES, _MARK, ".opsleuth"} if _MARK in there else there):
         raise ConfigError(
             f"{folder} holds other things ({', '.join(others[:3])}): choose another folder with --dir"
         )
+    (folder / _MARK).write_text("What a lab leaves in this folder is removed at its next start.\n")
     for name in _FOLDERS:
         if (folder / name).exists():
             shutil.rmtree(folder / name)

@@ -15,7 +15,7 @@ from stored_runs import REPOSITORY, Program
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.evals.results import document
+from opsleuth.evals.results import document, made_by
 from opsleuth.evals.score import Score
 from opsleuth.graph import deciding
 from opsleuth.graph.deciding import Person
@@ -96,7 +96,7 @@ def worse(folder: Path) -> int:
     }  # fmt: skip
     for name, right in (("a", True), ("b", False)):
         scores = [Score(**common, case=f"c{n:02}", top1=right, run=f"inv-{n}") for n in range(20)]
-        (folder / name).write_text(json.dumps(document("shop", "offline", scores)))
+        (folder / name).write_text(json.dumps(document("shop", made_by("offline"), scores)))
     (folder / "gate.toml").write_text('[[rule]]\nmetric = "top1"\nmax_drop = 0\n')
     program = Program(folder / "store.db", folder)
     compared = ("eval", "compare", str(folder / "a"), str(folder / "b"), "--gate", str(folder / "gate.toml"))

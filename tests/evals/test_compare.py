@@ -8,7 +8,7 @@ import pytest
 
 from opsleuth.evals.compare import compare
 from opsleuth.evals.gate import Gate, Rule, broken, load_gate
-from opsleuth.evals.results import document
+from opsleuth.evals.results import document, made_by
 from opsleuth.evals.score import Score
 from opsleuth.evals.telling import told
 from opsleuth.state.errors import UsageError
@@ -29,7 +29,7 @@ WRONG = {"top1": False, "kind": False, "answered": "b (cpu)"}
 
 
 def results(change: Callable[[int], Mapping[str, Any]] = lambda _: {}, cases: int = 20) -> dict[str, Any]:
-    return document("shop", "offline", [one(n, **change(n)) for n in range(cases)])
+    return document("shop", made_by("offline"), [one(n, **change(n)) for n in range(cases)])
 
 
 def gate(**rule: Any) -> Gate:
@@ -63,9 +63,9 @@ def test_a_metric_is_compared_by_tag() -> None:
 
 
 def test_repeats_of_a_case_are_one_case() -> None:
-    a = document("shop", "offline", [one(n, r) for n in range(6) for r in (1, 2, 3)])
+    a = document("shop", made_by("offline"), [one(n, r) for n in range(6) for r in (1, 2, 3)])
     worse = [one(n, r, **(WRONG if r == 1 else {})) for n in range(6) for r in (1, 2, 3)]
-    top1 = compare(a, document("shop", "offline", worse)).find("top1")
+    top1 = compare(a, document("shop", made_by("offline"), worse)).find("top1")
     assert top1 is not None
     assert top1.cases == 6
     assert top1.b == pytest.approx(2 / 3)

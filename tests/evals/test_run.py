@@ -9,7 +9,7 @@ import pytest
 from stored_runs import Program
 
 from opsleuth.evals.cases import load_set
-from opsleuth.evals.results import load
+from opsleuth.evals.results import document, load, made_by, save
 from opsleuth.evals.run import EvalRequest, evaluate
 from opsleuth.evals.score import Score
 from opsleuth.scenarios.generator import generate_set
@@ -131,10 +131,37 @@ def test_results_that_were_changed_are_told(tmp_path: Path, scores: list[Any]) -
         load(tmp_path / "r.json")
 
 
-def test_results_of_another_planner_are_not_mixed(incidents: Path, tmp_path: Path) -> None:
+MODEL = {"model": "a", "base_url": "http://127.0.0.1:9/v1"}
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"planner": "auto"}, "planner model, not auto"),
+        ({"model": MODEL | {"model": "b"}}, "model a, not b"),
+        ({"model": MODEL | {"temperature": 1.0}}, "model_settings"),
+        ({"model": None}, "model a, not None"),
+        ({"limits": {"turns": 9}}, "limits {'turns': 3}, not {'turns': 9}"),
+    ],
+)
+def test_results_of_another_maker_are_not_mixed(
+    incidents: Path, tmp_path: Path, other: dict[str, Any], said: str
+) -> None:
     output = tmp_path / "mixed.json"
-    output.write_text(json.dumps({"planner": "model", "scores": []}))
-    with pytest.raises(UsageError, match="results of the planner model"):
+    given: dict[str, Any] = {"planner": "model", "model": MODEL, "limits": {"turns": 3}}
+    save(output, document("x", made_by(**given), []))
+    with pytest.raises(UsageError, match=said):
+        evaluate(EvalRequest(incidents, output=output, **given | other))
+
+
+@pytest.mark.parametrize("lost", ["model", "limits", "version", "prompts"])
+def test_results_that_do_not_say_who_made_them_are_not_gone_on_with(
+    incidents: Path, tmp_path: Path, lost: str
+) -> None:
+    output, made = tmp_path / "old.json", made_by("offline")
+    del made[lost]
+    save(output, document("x", made, []))
+    with pytest.raises(UsageError, match=f"do not say their {lost}"):
         evaluate(EvalRequest(incidents, output=output))
 
 

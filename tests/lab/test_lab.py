@@ -120,6 +120,8 @@ def test_seven_faults_are_named_and_a_release_is_rolled_back(desk: Desk) -> None
         "alertmanager",
         "customers",
     } == set(processes)
+    desk("lab", "down", "--dir", str(desk.lab.with_name("another")), code=2, at=desk.lab)
+    assert lives(desk.processes()["keeper"]), "the folder that is named counts, not the one we are in"
     assert "has ended" in desk("lab", "down", at=desk.lab)
     eventually(lambda: not any(map(lives, processes.values())))
     assert "no lab runs" in desk("lab", "status", at=desk.lab, code=2)
@@ -188,12 +190,16 @@ def test_a_keeper_that_is_killed_takes_everything_with_it(desk: Desk) -> None:
     os.kill(processes["keeper"], signal.SIGKILL)
     eventually(lambda: not any(map(lives, processes.values())))
     assert "the lab is up" in desk.up(*FEW), "what it left is no hindrance"
+    desk("lab", "down", "--dir", str(desk.lab.with_name("another")), code=2, at=desk.lab)
+    assert lives(desk.processes()["keeper"]), "the folder that is named counts, not the one we are in"
     assert "has ended" in desk("lab", "down", at=desk.lab)
 
 
-def test_a_folder_with_other_things_in_it_is_left_alone(desk: Desk) -> None:
-    desk.lab.mkdir()
-    (desk.lab / "thesis.txt").write_text("years of work")
+@pytest.mark.parametrize("name", ["thesis.txt", "output/thesis.txt", "db/thesis.txt", ".opsleuth/thesis.txt"])
+def test_a_folder_with_other_things_in_it_is_left_alone(desk: Desk, name: str) -> None:
+    """Also where they are called like what a lab has: a folder is the lab's only if a lab has said so in it."""
+    (desk.lab / name).parent.mkdir(parents=True)
+    (desk.lab / name).write_text("years of work")
     told = desk("lab", "up", "--dir", str(desk.lab), code=8)
-    assert "thesis.txt" in told
-    assert [path.name for path in desk.lab.iterdir()] == ["thesis.txt"]
+    assert name.partition("/")[0] in told
+    assert [str(path.relative_to(desk.lab)) for path in desk.lab.rglob("*.*") if path.is_file()] == [name]
