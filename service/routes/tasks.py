@@ -60,7 +60,7 @@ async def start(
 
     def work(store: Store) -> Accepted:
         run, joined = context.intake.take(store, asked, sender)
-        row = store.runs.get(run)
+        row = store.runs.get(run) if joined else None  # a new one stands where all begin
         return Accepted(task_id=run, status=standing(row) if row else Status.QUEUED, joined=joined)
 
     return await context.stores(work)
