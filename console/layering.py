@@ -81,5 +81,7 @@ def _converted(file: ConfigFile, name: str, value: object, known: Mapping[str, c
         converted = option.type.convert(value if option.is_flag else str(value), option, None)
     except click.BadParameter as error:
         raise ConfigError(f"{where}: {error.message}") from None
+    except ValueError as error:  # a path with a zero byte, which only a file can hold
+        raise ConfigError(f"{where}: {error}") from None
     # A connection string is no path.
     return file.located(str(converted)) if isinstance(converted, Path) else converted

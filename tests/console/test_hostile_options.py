@@ -145,6 +145,14 @@ def test_a_home_that_nobody_has(bare: Program, tmp_path: Path) -> None:
     assert (done.returncode, "no home folder" in done.stderr) == (8, True)
 
 
+@pytest.mark.parametrize("option", ["db", "policy"])
+def test_a_path_with_a_zero_byte(bare: Program, tmp_path: Path, option: str) -> None:
+    (tmp_path / ".config" / "opsleuth").mkdir(parents=True)
+    (tmp_path / ".config" / "opsleuth" / "config.toml").write_text(f'[options]\n{option} = "a\\u0000b"\n')
+    done = bare("config", "show", OPSLEUTH_DB="")
+    assert (done.returncode, f"[options] {option}" in done.stderr) == (8, True)
+
+
 def test_a_configuration_without_an_end_of_brackets(bare: Program, tmp_path: Path) -> None:
     (tmp_path / ".config" / "opsleuth").mkdir(parents=True)
     (tmp_path / ".config" / "opsleuth" / "config.toml").write_text("a = " + "[" * 50_000)
@@ -189,7 +197,7 @@ NESTED = "[" * 20_000
         (["eval", "add", DONE, "--expect", NESTED], "--expect is no JSON"),
         (["eval", "misses", "{}"], "no results file"),
         (["eval", "compare", "{}", "{}"], "no results file"),
-        (["run", "--replay", "{}", "--case", "."], "cannot be read"),
+        (["demo", "--replay", "{}"], "cannot be read"),
     ],
 )
 def test_json_that_is_nested_beyond_reading_or_is_no_call(
