@@ -13,6 +13,7 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.evals.cases import KEY
 from opsleuth.evals.tasks import Task
 from opsleuth.state.canonical import from_json
+from opsleuth.state.configfile import problems
 from opsleuth.state.errors import UsageError
 
 TEXTS = frozenset({".json", ".jsonl", ".csv", ".md", ".txt"})
@@ -47,9 +48,7 @@ def _task(expect: Mapping[str, Any], name: str) -> Task:
     try:
         return Task.model_validate({**expect, "id": name})
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)
-        )
+        wrong = problems(error)
         raise UsageError(
             f'what is expected cannot be read ({wrong}); write for example {{"root_cause_service": "orders", '
             '"kind": "slow_query"}, {"verdict": "healthy"} or {"expected": "42"}'

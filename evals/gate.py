@@ -17,6 +17,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from opsleuth.evals.compare import ALL, COMPARED, Compared, Comparison
+from opsleuth.state.configfile import problems
 from opsleuth.state.errors import UsageError
 from opsleuth.state.words import counted
 
@@ -58,9 +59,7 @@ def load_gate(path: Path) -> Gate:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)[:3]
-        )
+        wrong = problems(error)
         raise UsageError(f"{path} is no gate: {wrong}") from None
     except ValueError as error:
         raise UsageError(f"{path} is no TOML: {error}") from None

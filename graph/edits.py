@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from opsleuth.state.base import storable, to_json
 from opsleuth.state.calls import Call, CallRequest, Gate
+from opsleuth.state.configfile import problems
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Investigation
 from opsleuth.state.paths import Change, NoSuchPath, differences, put
@@ -84,9 +85,7 @@ def _validated(values: Mapping[str, Any]) -> Investigation:
     try:
         return Investigation.model_validate(values)
     except ValidationError as error:
-        what = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)[:3]
-        )
+        what = problems(error)
         raise UsageError(f"the state would not be valid: {what}") from None
 
 

@@ -13,6 +13,7 @@ from opsleuth.graph.alerts import declared_calls, understood
 from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.clock import Clock
+from opsleuth.state.configfile import problems
 from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.investigation import Alert, Demand, Investigation, Window
 from opsleuth.tools.sources.base import Sources
@@ -232,9 +233,7 @@ def _alert(given: Mapping[str, Any]) -> Alert:
         alert = Alert.model_validate(ours)
         return Alert.model_validate(ours | {"labels": others | alert.labels})
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)
-        )
+        wrong = problems(error)
         raise UsageError(
             f"the alert cannot be read ({wrong}). It needs a `text`, and may have service, metric, severity, "
             "fired_at and onset (RFC 3339 with a zone); other keys are kept as labels"

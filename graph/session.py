@@ -33,6 +33,7 @@ from opsleuth.state.base import to_json
 from opsleuth.state.budget import Budget, Limits
 from opsleuth.state.calls import Risk
 from opsleuth.state.clock import Clock, SystemClock
+from opsleuth.state.configfile import problems
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Investigation
 from opsleuth.state.outcome import FINISHED, Status, StopReason
@@ -395,9 +396,7 @@ def readable(row: RunRow, snapshot: StateSnapshot) -> Investigation:
     try:
         return Investigation.model_validate(snapshot.values)
     except ValidationError as error:
-        what = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)[:3]
-        )
+        what = problems(error)
         raise Unreadable(
             f"the stored state of run {row.id} does not fit this version ({what}). Nothing was changed: "
             f"resume it with opsleuth {row.app_version}"
