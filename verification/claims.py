@@ -18,6 +18,7 @@ from opsleuth.state.conclusion import KINDS, Claim
 from opsleuth.state.investigation import Window
 from opsleuth.state.outcome import Verdict
 from opsleuth.verification import assertions
+from opsleuth.verification.binding import misplaced
 from opsleuth.verification.derivation import ungrounded
 from opsleuth.verification.figures import Facts, between, facts, record_text, squeeze
 from opsleuth.verification.grounding import Ground, holds_moment
@@ -160,6 +161,7 @@ def claim_problems(claim: Claim, basis: Basis) -> tuple[Problem, ...]:
         return tuple(problems)
     absent = assertions.says_absent(claim.text)
     problems = text_problems(claim.text, "claim", claim.id, views, basis, asked=absent)
+    problems += [] if problems else _misplaced(claim, views, basis)
     if absent and not problems and not _supports_absence(claim.text, views):
         problems = [_unsupported_absence(claim, views)]
     problems += recovery_problems(claim.text, "claim", claim.id, basis)
@@ -214,6 +216,20 @@ def _bad_number(value: str, part: Part, ref: str, views: Sequence[EvidenceView])
         "as it stands there (rounded), cite the evidence that holds it, or compute it with calculate and cite that"
     )
     return Problem(part, ref, text, value)
+
+
+def _misplaced(claim: Claim, views: Sequence[EvidenceView], basis: Basis) -> list[Problem]:
+    span = basis.window.start.timestamp(), basis.window.end.timestamp()
+    return [
+        Problem(
+            "claim",
+            claim.id,
+            f'{claim.id}: number "{wrong.number.text}" is not one of {_listed(wrong.names)}: {_cited(views)} hold it for '
+            "something else; name that, or cite the evidence that holds the number for what is named",
+            wrong.number.text,
+        )
+        for wrong in misplaced(claim.text, views, basis.known_names, span)
+    ]
 
 
 def _misread(words: str, part: Part, ref: str) -> Problem:

@@ -89,12 +89,12 @@ def _matching(quantity: Quantity, ground: Ground) -> Iterator[Figure]:
     for facts in ground.facts:
         for figure in facts.figures:
             base = _base(figure)
-            if base not in seen and _stands_for(quantity, figure):
+            if base not in seen and stands_for(quantity, figure):
                 seen.add(base)
                 yield figure
 
 
-def _stands_for(quantity: Quantity, figure: Figure) -> bool:
+def stands_for(quantity: Quantity, figure: Figure) -> bool:
     if fits(quantity, abs(figure.raw)) and (not figure.units or quantity.bare):
         return True
     own = {unit.dimension for unit in figure.units}
