@@ -18,7 +18,7 @@ _ASKED = [
     for pattern in (
         rf"\b(?:why|how come) (?:is|are|was|were|does|do|did|has|have) {_THE}{_NAME}{_WHAT} \w",
         rf"\bwhy {_THE}{_NAME}{_WHAT} (?:is|are|was|were|has|fails?|gets?|got|keeps?|became)\b",
-        rf"(?:^|[.!?:;] ){_THE}{_NAME}{_WHAT} (?:is|are|was|were|has|became|gets?|got|keeps?|went|fails?|returns?|answers?|crash(?:es|ed))\b",
+        rf"(?:^|[.!?:;] ){_THE}{_NAME}{_WHAT} (?:is|are|was|were|has|became|gets|got|keeps|went|fails|returns|answers|crashes|crashed)\b",
         rf"\bwhat(?: i|')s wrong with {_THE}{_NAME}\b",
         rf"\b(?:what happened to|look (?:at|into)|investigate|diagnose) {_THE}{_NAME}\b",
         rf"\b(?:the|a) {_NAME} (?:service|deployment|app|api|backend)\b",
@@ -28,7 +28,7 @@ _ASKED = [
 # What stands in the place of a service and names none.
 _NO_NAME = (
     words(
-        "why how when where it they we you he she i this that these those there what who which everything something nothing anything"
+        "please always why how when where it they we you he she i this that these those there what who which everything something nothing anything"
         " everyone somebody nobody users user customers customer people clients client requests request traffic"
         " latency errors error failures failure load response responses time times throughput availability"
         " site website page pages system systems platform shop store production prod staging cluster clusters"

@@ -32,6 +32,7 @@ def test_one_that_nobody_knows(question: str) -> None:
         "why is orders-api slow?",
         "Why are orders slow?",
         "orders API is slow since 14:00Z",
+        "why is it slow? Please answer in German",
         "why is it slow?",
         "The site is down",
         "Why is the latency high?",
