@@ -12,33 +12,33 @@ import click
 
 from opsleuth import __version__
 from opsleuth.console.commands import (
-    branching,
-    databases,
-    deciding,
-    investigating,
-    keeping,
-    living,
-    measuring,
+    about,
+    approvals,
+    database,
+    evaluation,
+    investigations,
+    lab,
     reading,
-    sourcing,
-    telling,
+    sources,
+    states,
+    upkeep,
 )
 from opsleuth.console.options import Top
 from opsleuth.service import commands as service
 from opsleuth.state.outcome import ExitCode
 
 ROOMS = {
-    "Investigate": investigating,
-    "Sources": sourcing,
+    "Investigate": investigations,
+    "Sources": sources,
     "Look at a run": reading,
-    "Step through it, change it": branching,
-    "Decide and steer": deciding,
-    "Keep and configure": keeping,
-    "Database": databases,
+    "Step through it, change it": states,
+    "Decide and steer": approvals,
+    "Keep and configure": upkeep,
+    "Database": database,
     "Serve": service,
-    "Measure": measuring,
-    "Try it on a system that runs": living,
-    "About opsleuth": telling,
+    "Measure": evaluation,
+    "Try it on a system that runs": lab,
+    "About opsleuth": about,
 }
 """Where the commands are, by the titles under which the help lists them."""
 
@@ -64,10 +64,10 @@ for title, room in ROOMS.items():
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with one of the documented codes."""
     _open_streams()
-    if asked := os.environ.get(keeping.COMPLETE):
+    if asked := os.environ.get(upkeep.COMPLETE):
         from click.shell_completion import shell_complete
 
-        sys.exit(shell_complete(cli, {}, "opsleuth", keeping.COMPLETE, asked))
+        sys.exit(shell_complete(cli, {}, "opsleuth", upkeep.COMPLETE, asked))
     sys.exit(_guarded(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -11,10 +11,37 @@ from typing import Any
 
 from opsleuth.checkpoints.backing import Backing
 from opsleuth.checkpoints.errors import NotFound
-from opsleuth.state.investigation import Investigation
 
 END = "end"
 """What comes next at a checkpoint where the run is over."""
+
+FIELDS = (
+    "schema_version",
+    "question",
+    "from_alert",
+    "alert",
+    "unresolved",
+    "absent",
+    "window",
+    "checklist",
+    "read_only",
+    "plan",
+    "hypotheses",
+    "observations",
+    "pending",
+    "unverified",
+    "draft",
+    "review",
+    "notices",
+    "malformed",
+    "rework",
+    "stalled",
+    "budget",
+    "status",
+    "stop_reason",
+    "stop_detail",
+)
+"""The fields of the state in their order, told here so that reading a state loads no model of it."""
 
 _NEXT = "branch:to:"
 _INPUT = "__start__"
@@ -50,8 +77,7 @@ class Point:
         """The state as JSON values by field, in the order of the fields: a server keeps none of its own."""
         channels: Mapping[str, Any] = self.document["channel_values"]
         own = {name: value for name, value in channels.items() if ":" not in name and name[:1] != "_"}
-        ordered = [name for name in Investigation.model_fields if name in own]
-        return {name: own[name] for name in dict.fromkeys((*ordered, *own))}
+        return {name: own[name] for name in dict.fromkeys((*FIELDS, *own)) if name in own}
 
     @property
     def turn(self) -> int:

@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import quote
 
 from opsleuth.console import events
+from opsleuth.console.configured_sources import look, no_source
 from opsleuth.console.options import Options
-from opsleuth.console.reading import screen_of
+from opsleuth.console.output import screen_of
 from opsleuth.console.screen import Part, Style
-from opsleuth.console.sourcing import look, no_source
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.outcome import ExitCode

@@ -261,7 +261,7 @@ def given() -> Options:
 
     Raises ConfigError for a file that cannot be used.
     """
-    from opsleuth.console.layering import from_files  # noqa: PLC0415 - `--help` and `version` read no file
+    from opsleuth.console.option_files import from_files  # noqa: PLC0415 - `--help` and `version` read no file
 
     context = click.get_current_context()
     said: dict[str, Any] = context.ensure_object(dict)

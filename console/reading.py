@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import click
 
@@ -22,11 +22,12 @@ from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import Listing, RunRow
 from opsleuth.checkpoints.spans import spans
 from opsleuth.checkpoints.store import Store
-from opsleuth.console import events, sifting, tables, waterfall
+from opsleuth.console import events, log_filters, tables, waterfall
 from opsleuth.console import report as reports
 from opsleuth.console.options import Options
+from opsleuth.console.output import moment, note, screen_of
 from opsleuth.console.screen import Screen, open_screen
-from opsleuth.console.times import Display, parse_moment
+from opsleuth.console.times import Display
 from opsleuth.state.canonical import canonical
 from opsleuth.state.clock import SystemClock, stamp
 from opsleuth.state.outcome import Status
@@ -37,22 +38,6 @@ POLL_SECONDS = 0.3
 """How often `log --follow` looks for new events."""
 
 _CLOCK = SystemClock()
-
-
-def screen_of(options: Options, stream: TextIO | None = None) -> Screen:
-    """The screen on stdout, or on `stream`."""
-    times = Display(options.tz or UTC)
-    return open_screen(stream or sys.stdout, color=options.color, plain=options.plain, times=times)
-
-
-def moment(text: str | None, option: str) -> datetime | None:
-    """A time option's value; a time that cannot be read ends the command as wrong usage."""
-    if text is None:
-        return None
-    try:
-        return parse_moment(text, _CLOCK.now())
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=option) from None
 
 
 @contextmanager
@@ -138,9 +123,9 @@ def log(
             event for event in store.events.read(run.id, after=after) if _wanted(event, types)
         ]
     if slowest:
-        rows = sifting.slowest(rows, slowest)
+        rows = log_filters.slowest(rows, slowest)
     if costliest:
-        rows = sifting.costliest(rows, costliest)
+        rows = log_filters.costliest(rows, costliest)
     if options.json:
         events.write_json(sys.stdout, {"run": run.id, "events": rows})
     elif rows:
@@ -155,7 +140,7 @@ def repeated(options: Options, run_id: str) -> int:
     """`log --repeated`: calls that were made again, alike or with other numbers."""
     with _store(options) as store:
         run = store.runs.find(run_id)
-        found = sifting.repeated(store.events.read(run.id))
+        found = log_filters.repeated(store.events.read(run.id))
     if options.json:
         events.write_json(sys.stdout, {"run": run.id, "repeated": [tables.repeated_json(r) for r in found]})
     elif found:
@@ -380,8 +365,3 @@ def _value(value: Any) -> Any:  # noqa: ANN401 - any column
     if isinstance(value, Enum):
         return value.value
     return value
-
-
-def note(text: str) -> None:
-    """A line for people on stderr, whole, so that stdout holds the answer alone."""
-    Screen(sys.stderr, encoding=sys.stderr.encoding).line(text)

@@ -8,8 +8,8 @@ from typing import Any
 
 from opsleuth.console import events
 from opsleuth.console.options import Options
-from opsleuth.console.reading import screen_of
-from opsleuth.graph.deciding import call_of, changed
+from opsleuth.console.output import screen_of
+from opsleuth.graph.decisions import call_of, changed
 from opsleuth.state.calls import CallRequest, Gate
 from opsleuth.state.canonical import from_json
 from opsleuth.state.configfile import read_file

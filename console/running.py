@@ -12,11 +12,12 @@ import click
 from opsleuth.checkpoints.places import Place, folder_of
 from opsleuth.checkpoints.processes import standing
 from opsleuth.checkpoints.redact import Redactor
-from opsleuth.console.alerting import handed_in
+from opsleuth.console.alert_input import handed_in
 from opsleuth.console.failure import close_stdout
 from opsleuth.console.live import Live
 from opsleuth.console.options import Options
-from opsleuth.console.reading import found_run, moment, note, resumable_runs, screen_of, write_report
+from opsleuth.console.output import moment, note, screen_of
+from opsleuth.console.reading import found_run, resumable_runs, write_report
 from opsleuth.console.screen import Part
 from opsleuth.graph.alerts import declared_calls, grouped, understood
 from opsleuth.state.clock import SystemClock
@@ -101,7 +102,7 @@ def _sources_are_named() -> bool:
 
 def _configured(options: Options) -> "Configured":
     """The configured sources. Raises ConfigError with nothing to look at."""
-    from opsleuth.console.sourcing import no_source, sources
+    from opsleuth.console.configured_sources import no_source, sources
 
     found = sources(options)
     if not found.sources:
@@ -111,7 +112,7 @@ def _configured(options: Options) -> "Configured":
 
 def _named(options: Options) -> "Configured":
     """What people call the services; a case is its own source."""
-    from opsleuth.console.sourcing import names
+    from opsleuth.console.configured_sources import names
 
     return names(options)
 
@@ -157,7 +158,7 @@ def _start(
     until: datetime | None = None,
     platform: Mapping[str, Any] | None = None,
 ) -> int:
-    from opsleuth.console.modeling import settings_of
+    from opsleuth.console.run_settings import settings_of
     from opsleuth.graph.prepare import StartRequest
 
     request = StartRequest(
@@ -197,7 +198,7 @@ def _taking_over(options: Options) -> Mapping[str, Any] | None:
         or options.model_mode
         or options.fallback
     ):
-        from opsleuth.console.modeling import wanted
+        from opsleuth.console.run_settings import wanted
 
         return wanted(options)
     return None
@@ -224,7 +225,7 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
 
     from opsleuth.checkpoints.store import Store
     from opsleuth.console import telemetry
-    from opsleuth.console.modeling import parts
+    from opsleuth.console.run_settings import parts
     from opsleuth.graph.session import Runner
 
     collector = telemetry.settings()
@@ -255,10 +256,10 @@ def attempt(options: Options, work: "Callable[[Runner], Coroutine[Any, Any, Outc
 
 def _at_terminal(options: Options, live: Live, store: "Store") -> "tuple[Terminal | None, Hold | None]":
     """Who can be asked, and after a Ctrl-C what to do: whoever watches this process at its terminal."""
-    from opsleuth.console.holding import Holding
-    from opsleuth.console.keeping import tell
+    from opsleuth.console.interruption import Holding
     from opsleuth.console.reading import evidence_lines
     from opsleuth.console.terminal import Terminal, at_hand
+    from opsleuth.console.upkeep import tell
 
     if not sys.stderr.isatty() or options.json or options.no_input or not at_hand():
         return None, None

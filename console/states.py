@@ -12,7 +12,7 @@ from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.console import events
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note, screen_of
+from opsleuth.console.output import note, screen_of
 from opsleuth.console.stepper import views
 from opsleuth.state.canonical import from_json
 from opsleuth.state.clock import SystemClock
@@ -109,9 +109,9 @@ def fork(
 ) -> int:
     """`fork`: a run of its own from a checkpoint; `go_on` lets it run at once."""
     from opsleuth.console import running
-    from opsleuth.console.modeling import parts
+    from opsleuth.console.run_settings import parts
     from opsleuth.graph import fork as forks
-    from opsleuth.graph.deciding import operator
+    from opsleuth.graph.decisions import operator
 
     with Store.open(options.database, _CLOCK, Redactor()) as store:
         point = _point(store, address)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.console.modeling import parts
 from opsleuth.console.options import Options
-from opsleuth.console.reading import found_run, screen_of
+from opsleuth.console.output import screen_of
+from opsleuth.console.reading import found_run
+from opsleuth.console.run_settings import parts
 from opsleuth.console.stepper.lines import Read, Typed, script
 from opsleuth.console.stepper.place import Place
 from opsleuth.console.stepper.shell import Lines, Shell, completions
-from opsleuth.graph.deciding import operator
+from opsleuth.graph.decisions import operator
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.folders import folder

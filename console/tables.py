@@ -11,8 +11,8 @@ from opsleuth.checkpoints.processes import is_held, standing
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.console import events, findings
 from opsleuth.console import text as texts
+from opsleuth.console.log_filters import Repeated
 from opsleuth.console.screen import Column, Line, Part, Screen, Style, table
-from opsleuth.console.sifting import Repeated
 from opsleuth.console.times import age
 from opsleuth.state.clock import stamp
 from opsleuth.state.outcome import Status

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note
+from opsleuth.console.output import note
 from opsleuth.graph.otel import NotExported, OtelSettings, export
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.configfile import config_files, problems

@@ -20,7 +20,7 @@ from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.errors import StoreError
 from opsleuth.checkpoints.harmless import harmless
 from opsleuth.console.questions import panel
-from opsleuth.graph.deciding import Reply, changed
+from opsleuth.graph.decisions import Reply, changed
 from opsleuth.state.calls import Risk
 from opsleuth.state.errors import UsageError
 from opsleuth.state.words import counted

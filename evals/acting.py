@@ -10,7 +10,7 @@ from typing import Any
 
 from opsleuth.checkpoints.approvals import Approval
 from opsleuth.evals.cases import Case
-from opsleuth.graph.deciding import Asker, Reply
+from opsleuth.graph.decisions import Asker, Reply
 from opsleuth.scenarios.control_plane import build
 from opsleuth.scenarios.plane.web import PlaneServer
 

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.errors import Conflict
-from opsleuth.graph import deciding, questions
-from opsleuth.graph.deciding import Asker, Reply
+from opsleuth.graph import decisions, questions
+from opsleuth.graph.decisions import Asker, Reply
 from opsleuth.nodes.deps import Deps
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.outcome import Status
@@ -73,14 +73,14 @@ def _row(asked: Approval, deps: Deps) -> Callable[[], Approval]:
 
 def _store(reply: Reply, asked: Approval, deps: Deps) -> None:
     """The answer of the person at this terminal; one that came from elsewhere meanwhile stands."""
-    store, person = deps.store, deciding.operator("tty")
+    store, person = deps.store, decisions.operator("tty")
     try:
         if reply.decision == "approved":
             confirm = asked.document.get("target")  # the terminal has let the person type it
-            deciding.approve(store, deps.run, asked.id, asked.digest, person, confirm=confirm)
+            decisions.approve(store, deps.run, asked.id, asked.digest, person, confirm=confirm)
         elif reply.decision == "denied":
-            deciding.deny(store, deps.run, asked.id, reply.reason, person)
+            decisions.deny(store, deps.run, asked.id, reply.reason, person)
         elif reply.outcome is not None:
-            deciding.resolve(store, deps.run, asked.id, reply.outcome, reply.reason, person)
+            decisions.resolve(store, deps.run, asked.id, reply.outcome, reply.reason, person)
     except Conflict as conflict:
         deps.trace.emit("warning", code="answered", message=str(conflict), hint="the first answer stands")

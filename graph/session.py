@@ -18,8 +18,8 @@ from opsleuth import __version__
 from opsleuth.checkpoints.errors import Unreadable
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph import build, deciding, questions, queued
-from opsleuth.graph.deciding import Asker
+from opsleuth.graph import build, decisions, questions, queued
+from opsleuth.graph.decisions import Asker
 from opsleuth.graph.drive import Ended, Hold, Pace, drive
 from opsleuth.graph.outcome import LAST_EVENT, Outcome, outcome_of
 from opsleuth.graph.people import Answering, answered, fault
@@ -183,7 +183,7 @@ class Runner:
 
         with self._held(run) as row:
             asked = self.store.approvals.asked(row.id, approval_id, hashed)
-            arguments = deciding.changed(asked.document["arguments"], edits)
+            arguments = decisions.changed(asked.document["arguments"], edits)
             chosen = deciders_of(self.parts, Settings.of(row.settings), self.store)
             return await self._attempt(row, lambda _: Answering({}, again), chosen)
 

@@ -11,10 +11,10 @@ import uvicorn
 from opsleuth.checkpoints.places import Place, Server
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.console.modeling import settings_of
+from opsleuth.console.configured_sources import names, no_source, sources
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note
-from opsleuth.console.sourcing import names, no_source, sources
+from opsleuth.console.output import note
+from opsleuth.console.run_settings import settings_of
 from opsleuth.graph.prepare import Settings
 from opsleuth.service.app import build
 from opsleuth.service.context import ApiContext

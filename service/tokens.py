@@ -10,7 +10,7 @@ from opsleuth.checkpoints.store import Store
 from opsleuth.checkpoints.tokens import Role, Token
 from opsleuth.console import events
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note, screen_of
+from opsleuth.console.output import note, screen_of
 from opsleuth.state.clock import SystemClock
 
 _CLOCK = SystemClock()

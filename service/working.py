@@ -7,9 +7,9 @@ import sys
 from dataclasses import replace
 
 from opsleuth.checkpoints.redact import Redactor
-from opsleuth.console.modeling import parts
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note
+from opsleuth.console.output import note
+from opsleuth.console.run_settings import parts
 from opsleuth.service.queue import make_queue
 from opsleuth.service.serving import revealed, server_of
 from opsleuth.service.settings import read_service

@@ -46,9 +46,9 @@ def list_runs(status: str | None, since: str | None, limit: int, *, tree: bool) 
 @click.option("--snapshot", is_flag=True, help="What the model was shown there, and what it said.")
 def show(run_id: str, *, full: bool, snapshot: bool) -> int:
     if snapshot or "@" in run_id:
-        from opsleuth.console import looking
+        from opsleuth.console import watch
 
-        return looking.show_point(given(), run_id, snapshot=snapshot)
+        return watch.show_point(given(), run_id, snapshot=snapshot)
     from opsleuth.console import reading
 
     return reading.show(given(), run_id, full=full)

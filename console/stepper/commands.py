@@ -12,7 +12,7 @@ from opsleuth.checkpoints.history import END, Point
 from opsleuth.console import tables
 from opsleuth.console.screen import Part
 from opsleuth.console.stepper import language, views
-from opsleuth.graph import by_hand, deciding
+from opsleuth.graph import by_hand, decisions
 from opsleuth.graph.breakpoints import NODES, parse
 from opsleuth.graph.edits import Edit, changes, edited
 from opsleuth.graph.fork import Branch, fork
@@ -278,9 +278,9 @@ async def _approve(shell: "Shell", rest: str) -> None:
     given = _options(rest, usage)
     if "" not in given or "hash" not in given:
         raise UsageError(f"{usage}: the digest says to exactly which call")
-    run, person = shell.place.row.id, deciding.Person(shell.by, "command")
+    run, person = shell.place.row.id, decisions.Person(shell.by, "command")
     confirm = given.get("confirm-target")
-    approved = deciding.approve(shell.store, run, given[""], given["hash"], person, confirm=confirm)
+    approved = decisions.approve(shell.store, run, given[""], given["hash"], person, confirm=confirm)
     shell.say(Part(f"  {approved.id} approved; it runs with n or c, until {approved.expires}", "good"))
 
 
@@ -288,8 +288,8 @@ async def _deny(shell: "Shell", rest: str) -> None:
     name, _, reason = rest.partition(" ")
     if not reason.strip():
         raise UsageError("deny A1 REASON: the planner is told why")
-    person = deciding.Person(shell.by, "command")
-    denied = deciding.deny(shell.store, shell.place.row.id, name, reason.strip(), person)
+    person = decisions.Person(shell.by, "command")
+    denied = decisions.deny(shell.store, shell.place.row.id, name, reason.strip(), person)
     shell.say(Part(f"  {denied.id} denied; the run goes on without it", "warn"))
 
 
@@ -297,8 +297,8 @@ async def _resolve(shell: "Shell", rest: str) -> None:
     name, outcome, *reason = [*rest.split(" ", 2), "", ""]
     if outcome not in ("happened", "absent") or not reason[0]:
         raise UsageError("resolve A1 happened|absent REASON: how you know goes into the record")
-    person = deciding.Person(shell.by, "command")
-    deciding.resolve(shell.store, shell.place.row.id, name, outcome, reason[0], person)  # type: ignore[arg-type]
+    person = decisions.Person(shell.by, "command")
+    decisions.resolve(shell.store, shell.place.row.id, name, outcome, reason[0], person)  # type: ignore[arg-type]
     shell.say(f"  {name}: {outcome}")
 
 

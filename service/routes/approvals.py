@@ -9,8 +9,8 @@ from opsleuth.checkpoints import approvals as rows
 from opsleuth.checkpoints.store import Store
 from opsleuth.checkpoints.tokens import Token
 from opsleuth.console.questions import cleaned, fields
-from opsleuth.graph import deciding
-from opsleuth.graph.deciding import Person
+from opsleuth.graph import decisions
+from opsleuth.graph.decisions import Person
 from opsleuth.service.context import ApiContext, Approver, Context, Viewer, of_team
 from opsleuth.service.documents import Approval, Approvals, No, Resolution, Shown, Yes
 from opsleuth.service.routes.tasks import REFUSALS, TaskId, go_on
@@ -50,7 +50,7 @@ async def approve(
     """Let exactly the call with this digest run. Refuses 409 for another digest, and for one that was answered."""
 
     def answer(store: Store, person: Person) -> rows.Approval:
-        return deciding.approve(
+        return decisions.approve(
             store, task_id, approval_id, given.digest, person, confirm=given.confirm_target
         )
 
@@ -65,7 +65,7 @@ async def deny(
 
     def answer(store: Store, person: Person) -> rows.Approval:
         store.approvals.asked(task_id, approval_id, given.digest)
-        return deciding.deny(store, task_id, approval_id, given.reason, person)
+        return decisions.deny(store, task_id, approval_id, given.reason, person)
 
     return await _answered(context, task_id, token, answer)
 
@@ -78,7 +78,7 @@ async def resolve(
 
     def answer(store: Store, person: Person) -> rows.Approval:
         store.approvals.asked(task_id, approval_id, given.digest)
-        return deciding.resolve(store, task_id, approval_id, given.outcome, given.reason, person)
+        return decisions.resolve(store, task_id, approval_id, given.outcome, given.reason, person)
 
     return await _answered(context, task_id, token, answer)
 

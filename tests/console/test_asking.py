@@ -15,7 +15,7 @@ import pytest
 from opsleuth.checkpoints.approvals import Approval
 from opsleuth.console.questions import panel
 from opsleuth.console.terminal import DEAF_SECONDS, Terminal
-from opsleuth.graph.deciding import Reply
+from opsleuth.graph.decisions import Reply
 
 ASKED = Approval(
     about="call",

@@ -17,8 +17,8 @@ from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
 from opsleuth.evals.results import document, made_by
 from opsleuth.evals.score import Score
-from opsleuth.graph import deciding
-from opsleuth.graph.deciding import Person
+from opsleuth.graph import decisions
+from opsleuth.graph.decisions import Person
 from opsleuth.scenarios.orders import write_case
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.outcome import MEANING, ExitCode
@@ -44,7 +44,7 @@ def internal(folder: Path) -> int:
 def denied(folder: Path) -> int:
     assert run(folder, ACTS, ENDS) == ExitCode.WAITING
     with opened(folder) as store:
-        deciding.deny(store, RUN, "A1", "not now", Person("a person", "command"))
+        decisions.deny(store, RUN, "A1", "not now", Person("a person", "command"))
     return run(folder, ACTS, ENDS, verb="resume")
 
 

@@ -15,8 +15,8 @@ from stored_runs import HANG
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph import deciding
-from opsleuth.graph.deciding import Person
+from opsleuth.graph import decisions
+from opsleuth.graph.decisions import Person
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.outcome import ExitCode, Status
 
@@ -137,7 +137,7 @@ def changing(world: World, store: Store) -> Any:
     world.write(looks({"thing": "gateway", "behave": "hang_once"}, tool="restart"), ENDS)
     assert away(world).returncode == ExitCode.WAITING
     asked = store.approvals.get(RUN, "A1")
-    deciding.approve(store, RUN, asked.id, asked.digest, PERSON)
+    decisions.approve(store, RUN, asked.id, asked.digest, PERSON)
     return living(world, "resume")
 
 

@@ -13,8 +13,8 @@ from loop_rig import concludes
 from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.errors import AlreadyDecided, Conflict, WrongDigest
 from opsleuth.checkpoints.processes import is_held, standing
-from opsleuth.graph import deciding
-from opsleuth.graph.deciding import Reply
+from opsleuth.graph import decisions
+from opsleuth.graph.decisions import Reply
 from opsleuth.scenarios.plane.web import PlaneServer
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.errors import UsageError
@@ -196,7 +196,7 @@ def test_an_answer_names_the_digest(acting: Acting) -> None:
     acting.start(calls(("service_rollback", ROLLBACK)), DONE)
     for wrong in ("", "y", "0" * 16, "maybe"):
         with pytest.raises(WrongDigest):
-            deciding.approve(acting.store, RUN, "A1", wrong, deciding.Person("x", "command"))
+            decisions.approve(acting.store, RUN, "A1", wrong, decisions.Person("x", "command"))
     assert acting.pending()[0].status == "pending"
     acting.approve_all()
 
@@ -254,7 +254,7 @@ def test_irreversible_is_refused_unless_opened_and_then_needs_the_targets_name(
     acting.start(delete, DONE)
     (asked,) = acting.pending()
     with pytest.raises(UsageError, match="--confirm-target"):
-        deciding.approve(acting.store, RUN, asked.id, asked.digest, deciding.Person("x", "command"))
+        decisions.approve(acting.store, RUN, asked.id, asked.digest, decisions.Person("x", "command"))
     acting.approve(asked)
     outcome = acting.resume()
     assert applied(plane) == [("delete", "catalog")]

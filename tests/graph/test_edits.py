@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from loop_rig import Loop, concludes, looks
 from step_rig import RUN, begun, counted
 
-from opsleuth.checkpoints.history import Point
+from opsleuth.checkpoints.history import FIELDS, Point
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.graph.edits import Edit
 from opsleuth.graph.fork import Branch, Fork, checking, fork
@@ -151,3 +151,7 @@ def test_a_fork_of_a_fork_reads_along_the_line(tmp_path: Path) -> None:
     assert outcome.status is Status.COMPLETED
     assert [o.arguments["thing"] for o in loop.store.observations.list(again.run.id)] == ["a", "b"]
     loop.store.close()
+
+
+def test_the_fields_are_told_in_the_order_of_the_state() -> None:
+    assert tuple(Investigation.model_fields) == FIELDS

@@ -14,9 +14,9 @@ from contract_server import Asked, Reply, contract_server
 from rude_server import RudeServer
 from stored_runs import Program
 
-from opsleuth.console import fetching
-from opsleuth.console.alerting import handed_in
-from opsleuth.console.fetching import NotFetched
+from opsleuth.console import alert_fetch
+from opsleuth.console.alert_fetch import NotFetched
+from opsleuth.console.alert_input import handed_in
 from opsleuth.graph.alerts import grouped, understood
 from opsleuth.state.errors import ConfigError, OpsleuthError, UsageError
 from opsleuth.state.outcome import ExitCode
@@ -136,7 +136,7 @@ def test_servers_that_tell_nothing(
     rude: RudeServer, monkeypatch: pytest.MonkeyPatch, manner: str, code: ExitCode, words: str
 ) -> None:
     if manner == "hang":
-        monkeypatch.setattr(fetching, "DEADLINE", 0.2)
+        monkeypatch.setattr(alert_fetch, "DEADLINE", 0.2)
     with pytest.raises(OpsleuthError, match=words) as caught:
         at(f"{rude.url}/{manner}/alerts?token=geheim-4711")
     assert caught.value.exit_code == code

@@ -39,7 +39,7 @@ def test_no_source_is_loaded_at_start(code: str) -> None:
 
 
 def test_a_run_on_a_case_with_a_model_loads_only_what_its_first_request_needs() -> None:
-    code = "import opsleuth.console.modeling, opsleuth.graph.session, opsleuth.models.assemble"
+    code = "import opsleuth.console.run_settings, opsleuth.graph.session, opsleuth.models.assemble"
     later = {
         "opsleuth.analysis.ranking",
         "opsleuth.models.offline",

@@ -18,8 +18,8 @@ from loop_rig import SINCE, UNTIL, World
 from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph import deciding
-from opsleuth.graph.deciding import Asker, Person
+from opsleuth.graph import decisions
+from opsleuth.graph.decisions import Asker, Person
 from opsleuth.graph.outcome import Outcome
 from opsleuth.graph.prepare import Opened, Settings, StartRequest
 from opsleuth.graph.session import Runner
@@ -121,14 +121,14 @@ class Acting:
 
     def approve(self, approval: Approval) -> None:
         confirm = approval.document.get("target")
-        deciding.approve(self.store, approval.run, approval.id, approval.digest, PERSON, confirm=confirm)
+        decisions.approve(self.store, approval.run, approval.id, approval.digest, PERSON, confirm=confirm)
 
     def deny(self, approval: Approval, reason: str = "not now") -> None:
-        deciding.deny(self.store, approval.run, approval.id, reason, PERSON)
+        decisions.deny(self.store, approval.run, approval.id, reason, PERSON)
 
     def resolve(self, approval: Approval, *, happened: bool) -> None:
         outcome: Any = "happened" if happened else "absent"
-        deciding.resolve(self.store, approval.run, approval.id, outcome, "looked at the target", PERSON)
+        decisions.resolve(self.store, approval.run, approval.id, outcome, "looked at the target", PERSON)
 
     def approve_all(self, run: str = RUN) -> None:
         for approval in self.pending(run):

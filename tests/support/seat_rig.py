@@ -14,7 +14,7 @@ from typing import Any
 from loop_rig import SINCE, UNTIL, World
 
 from opsleuth import cli
-from opsleuth.console import modeling, running
+from opsleuth.console import run_settings, running
 from opsleuth.console.options import Options
 from opsleuth.graph.outcome import Outcome
 from opsleuth.graph.prepare import StartRequest
@@ -55,7 +55,7 @@ def parts_of(folder: Path) -> Parts:
 
 
 def main(folder: str, verb: str, *flags: str) -> int:
-    modeling.parts = lambda *_: parts_of(Path(folder))
+    run_settings.parts = lambda *_: parts_of(Path(folder))
     if verb == "cli":
         cli.main(["--db", str(Path(folder) / "store.db"), *flags])
     options = Options(db=Path(folder) / "store.db", json="--json" in flags, no_input="--no-input" in flags)

@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from opsleuth.console import events
-from opsleuth.console.modeling import wanted
+from opsleuth.console.configured_sources import look
 from opsleuth.console.options import Options, origins
-from opsleuth.console.reading import screen_of
+from opsleuth.console.output import screen_of
+from opsleuth.console.run_settings import wanted
 from opsleuth.console.screen import Column, Part, table
-from opsleuth.console.sourcing import look
 from opsleuth.models.settings import VARIABLES
 from opsleuth.state.configfile import CONFIG, POLICY, places, read_file
 

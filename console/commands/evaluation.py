@@ -37,7 +37,7 @@ def eval_run(
     SET is a folder of cases, a .toml or .jsonl file of tasks, or builtin: incidents that are generated.
     --record and --replay name a folder here: one recording for each case.
     """
-    from opsleuth.console.modeling import wanted
+    from opsleuth.console.run_settings import wanted
     from opsleuth.evals import command
 
     options = given()
@@ -80,7 +80,7 @@ def eval_compare(a: Path, b: Path, gate: Path | None) -> int:
 @click.option("--since", metavar="T", help="Only runs that were started since then: now-30d.")
 def eval_misses(results: Path | None, since: str | None, *, runs: bool) -> int:
     """What went wrong in RESULTS, by why and with the step; with --runs, what failed in stored runs."""
-    from opsleuth.console import reading
+    from opsleuth.console.output import moment
     from opsleuth.evals import command
 
     options = given()
@@ -88,7 +88,7 @@ def eval_misses(results: Path | None, since: str | None, *, runs: bool) -> int:
         raise click.UsageError("give the results of an evaluation, or --runs for the stored runs")
     if results is not None:
         return command.misses(results, as_json=options.json)
-    after = reading.moment(since, "--since")
+    after = moment(since, "--since")
     return command.run_failures(options.database, after, as_json=options.json)
 
 

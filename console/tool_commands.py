@@ -9,11 +9,11 @@ from typing import Any
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console import events
+from opsleuth.console.configured_sources import look, sources
 from opsleuth.console.options import Options
-from opsleuth.console.reading import moment, note, screen_of
+from opsleuth.console.output import moment, note, screen_of
 from opsleuth.console.screen import Column, Part, table
-from opsleuth.console.sourcing import look, sources
-from opsleuth.graph.deciding import call_of
+from opsleuth.graph.decisions import call_of
 from opsleuth.graph.prepare import Opened, Settings, StartRequest, first_state, open_sources
 from opsleuth.state.calls import CallRequest, Risk
 from opsleuth.state.canonical import from_json

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note, screen_of
+from opsleuth.console.output import note, screen_of
 from opsleuth.state.configfile import CONFIG, POLICY, PROJECT_FILE, ConfigFile, config_files
 from opsleuth.state.errors import ConfigError
 from opsleuth.state.trust import trust

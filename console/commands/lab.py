@@ -41,9 +41,9 @@ def lab() -> None:
 @click.option("--detach", is_flag=True, help="Go on when the shell that starts it has ended.")
 def up(folder: Path | None, orders: int, duration: str, *, detach: bool) -> int:
     """Start PostgreSQL, the services, Prometheus, Alertmanager and customers, and write a configuration for them."""
-    from opsleuth.console import living
+    from opsleuth.console import lab
 
-    return living.up(folder, orders, duration, detach=detach)
+    return lab.up(folder, orders, duration, detach=detach)
 
 
 @lab.command("fault")
@@ -59,36 +59,36 @@ def up(folder: Path | None, orders: int, duration: str, *, detach: bool) -> int:
 )
 def fault(name: str, folder: Path | None, after: float) -> int:
     """Break the shop, and wait for the alert. NAME: release, index, lock, pool, slow, config or errors."""
-    from opsleuth.console import living
+    from opsleuth.console import lab
 
-    return living.fault(given(), folder, name, after)
+    return lab.fault(given(), folder, name, after)
 
 
 @lab.command("heal")
 @_FOLDER
 def heal(folder: Path | None) -> int:
     """Undo the fault, and wait until all is well."""
-    from opsleuth.console import living
+    from opsleuth.console import lab
 
-    return living.heal(folder)
+    return lab.heal(folder)
 
 
 @lab.command("status")
 @_FOLDER
 def status(folder: Path | None) -> int:
     """What runs where, and how the shop is."""
-    from opsleuth.console import living
+    from opsleuth.console import lab
 
-    return living.status(given(), folder)
+    return lab.status(given(), folder)
 
 
 @lab.command("down")
 @_FOLDER
 def down(folder: Path | None) -> int:
     """End every process of the lab."""
-    from opsleuth.console import living
+    from opsleuth.console import lab
 
-    return living.down(folder)
+    return lab.down(folder)
 
 
 COMMANDS: tuple[click.Command, ...] = (lab,)

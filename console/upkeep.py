@@ -12,9 +12,10 @@ from opsleuth.checkpoints.transfer import Taken
 from opsleuth.console import events
 from opsleuth.console.handing import from_stdin
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note as said
-from opsleuth.console.reading import screen_of, written
-from opsleuth.graph.deciding import operator
+from opsleuth.console.output import note as said
+from opsleuth.console.output import screen_of
+from opsleuth.console.reading import written
+from opsleuth.graph.decisions import operator
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 from opsleuth.state.words import counted
@@ -94,8 +95,8 @@ def take_in(options: Options, source: Path) -> int:
 
 def _settled(options: Options) -> "Settled":
     """Gives a run from elsewhere what is configured here: what it may reach, run and change is not for a file to say."""
-    from opsleuth.console.modeling import settings_of
-    from opsleuth.console.sourcing import trusted
+    from opsleuth.console.configured_sources import trusted
+    from opsleuth.console.run_settings import settings_of
 
     here = settings_of(options, trusted(options)).to_json()
     live = {name: here[name] for name in ("model", "policy", "environment", "sources", "platform")}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note, screen_of
+from opsleuth.console.output import note, screen_of
 from opsleuth.state.configfile import PROJECT_FILE, read_file
 from opsleuth.state.errors import UsageError
 from opsleuth.state.folders import expanded

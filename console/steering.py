@@ -10,7 +10,8 @@ from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.console import running
 from opsleuth.console.options import Options
-from opsleuth.console.reading import found_run, note
+from opsleuth.console.output import note
+from opsleuth.console.reading import found_run
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.outcome import FINISHED, ExitCode
 

@@ -19,9 +19,9 @@ def database() -> None:
     cls=Command, help="Bring the database up to date with this version; other commands that write do it too."
 )
 def migrate() -> int:
-    from opsleuth.console import placing
+    from opsleuth.console import database
 
-    return placing.migrate(given())
+    return database.migrate(given())
 
 
 @database.command(
@@ -32,9 +32,9 @@ def migrate() -> int:
 @click.argument("source", metavar="FROM", type=PLACE)
 @click.argument("target", metavar="TO", type=PLACE)
 def move(source: Place, target: Place) -> int:
-    from opsleuth.console import placing
+    from opsleuth.console import database
 
-    return placing.move(given(), source, target)
+    return database.move(given(), source, target)
 
 
 COMMANDS: tuple[click.Command, ...] = (database,)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note, screen_of
+from opsleuth.console.output import note, screen_of
 from opsleuth.console.times import parse_duration
 from opsleuth.scenarios.lab.remote import USUAL, Lab, start
 from opsleuth.state.configfile import PROJECT_FILE

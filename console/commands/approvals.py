@@ -12,9 +12,9 @@ from opsleuth.console.options import Command, Group, given
 @click.option("--all", "every", is_flag=True, help="Also what was answered.")
 def approvals(run_id: str | None, *, every: bool) -> int:
     """What waits for a person: calls to confirm, and effects whose outcome nobody saw."""
-    from opsleuth.console import deciding
+    from opsleuth.console import approvals
 
-    return deciding.approvals(given(), run_id, every=every)
+    return approvals.approvals(given(), run_id, every=every)
 
 
 _LATER = click.option("--no-resume", is_flag=True, help="Store the answer only; resume later.")
@@ -41,9 +41,9 @@ def approve(
     no_resume: bool,
 ) -> int:
     """Let exactly one call run: the one with this digest."""
-    from opsleuth.console import deciding
+    from opsleuth.console import approvals
 
-    return deciding.approve(
+    return approvals.approve(
         given(), run_id, approval_id, hashed=hashed, edits=edits, confirm=confirm_target, go_on=not no_resume
     )
 
@@ -55,9 +55,9 @@ def approve(
 @_LATER
 def deny(run_id: str, approval_id: str, reason: str, *, no_resume: bool) -> int:
     """Refuse a call; the run goes on without it."""
-    from opsleuth.console import deciding
+    from opsleuth.console import approvals
 
-    return deciding.deny(given(), run_id, approval_id, reason, go_on=not no_resume)
+    return approvals.deny(given(), run_id, approval_id, reason, go_on=not no_resume)
 
 
 @click.command(cls=Command)
@@ -69,11 +69,11 @@ def deny(run_id: str, approval_id: str, reason: str, *, no_resume: bool) -> int:
 @_LATER
 def resolve(run_id: str, approval_id: str, outcome: str | None, reason: str, *, no_resume: bool) -> int:
     """Say what became of a change whose outcome nobody saw."""
-    from opsleuth.console import deciding
+    from opsleuth.console import approvals
 
     if outcome not in ("happened", "absent"):
         raise click.UsageError("say which: --happened or --absent")
-    return deciding.resolve(given(), run_id, approval_id, outcome, reason, go_on=not no_resume)  # type: ignore[arg-type]
+    return approvals.resolve(given(), run_id, approval_id, outcome, reason, go_on=not no_resume)  # type: ignore[arg-type]
 
 
 @click.group("policy", cls=Group)
@@ -103,18 +103,18 @@ def policy_check(file: Path) -> int:
 @click.argument("run_id", metavar="RUN")
 def pause(run_id: str) -> int:
     """Stop a run where it is; resume goes on from there."""
-    from opsleuth.console import stopping
+    from opsleuth.console import steering
 
-    return stopping.pause(given(), run_id)
+    return steering.pause(given(), run_id)
 
 
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
 def cancel(run_id: str) -> int:
     """End a run politely: a report of what was found, and it can still be resumed."""
-    from opsleuth.console import stopping
+    from opsleuth.console import steering
 
-    return stopping.end(given(), run_id, "cancel", "")
+    return steering.end(given(), run_id, "cancel", "")
 
 
 @click.command(cls=Command)
@@ -122,18 +122,18 @@ def cancel(run_id: str) -> int:
 @click.option("--reason", required=True, metavar="TEXT", help="It goes into the record.")
 def terminate(run_id: str, reason: str) -> int:
     """End a run for good."""
-    from opsleuth.console import stopping
+    from opsleuth.console import steering
 
-    return stopping.end(given(), run_id, "terminate", reason)
+    return steering.end(given(), run_id, "terminate", reason)
 
 
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
 def retry(run_id: str) -> int:
     """Go on with a run, and make the failed look-ups of its last turn again; never a change."""
-    from opsleuth.console import stopping
+    from opsleuth.console import steering
 
-    return stopping.retry(given(), run_id)
+    return steering.retry(given(), run_id)
 
 
 COMMANDS: tuple[click.Command, ...] = (

@@ -9,8 +9,8 @@ from opsleuth.checkpoints.scripts import SCHEMA_VERSION
 from opsleuth.checkpoints.store import Store
 from opsleuth.console import events
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note as said
-from opsleuth.console.reading import screen_of
+from opsleuth.console.output import note as said
+from opsleuth.console.output import screen_of
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.outcome import ExitCode
 from opsleuth.state.words import counted

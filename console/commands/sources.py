@@ -11,9 +11,9 @@ from opsleuth.console.options import Command, Group, given, typed
     cls=Command, help="Find what there is to look at from here, and write .opsleuth/config.toml for it."
 )
 def init() -> int:
-    from opsleuth.console import starting
+    from opsleuth.console import init
 
-    return starting.init(given())
+    return init.init(given())
 
 
 @click.command(
@@ -34,9 +34,9 @@ def doctor() -> int:
 def tools(context: click.Context) -> int:
     if context.invoked_subcommand is not None:
         return 0
-    from opsleuth.console import tooling
+    from opsleuth.console import tool_commands
 
-    return tooling.tools(given())
+    return tool_commands.tools(given())
 
 
 @tools.command("test", help="Make one read call, as a run would.")
@@ -48,9 +48,9 @@ def tools(context: click.Context) -> int:
 @click.option("--since", metavar="T", help="Start of the window (default: an hour ago, or the case's own).")
 @click.option("--until", metavar="T", help="End of the window.")
 def tools_test(name: str, arguments: str, case: Path | None, since: str | None, until: str | None) -> int:
-    from opsleuth.console import tooling
+    from opsleuth.console import tool_commands
 
-    return tooling.test(given(), name, arguments, case, since, until)
+    return tool_commands.test(given(), name, arguments, case, since, until)
 
 
 @click.command(
@@ -63,9 +63,9 @@ def tools_test(name: str, arguments: str, case: Path | None, since: str | None, 
 @click.option("--since", metavar="T", help="Start of the window (default: an hour before each call).")
 @click.option("--until", metavar="T", help="End of the window.")
 def mcp(case: Path | None, since: str | None, until: str | None) -> int:
-    from opsleuth.console import serving
+    from opsleuth.console import mcp_server
 
-    return serving.serve(given(), case, since, until)
+    return mcp_server.serve(given(), case, since, until)
 
 
 @click.command(
@@ -73,9 +73,9 @@ def mcp(case: Path | None, since: str | None, until: str | None) -> int:
     help="Trust this project's .opsleuth/config.toml and policy.toml as they are now: what they name may be reached, run and allowed.",
 )
 def trust() -> int:
-    from opsleuth.console import sourcing
+    from opsleuth.console import configured_sources
 
-    return sourcing.trust_project(typed())
+    return configured_sources.trust_project(typed())
 
 
 COMMANDS: tuple[click.Command, ...] = (init, doctor, tools, mcp, trust)

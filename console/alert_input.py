@@ -33,7 +33,7 @@ def handed_in(where: str | None, sources: Callable[[], Sources]) -> Mapping[str,
         raise _wrong(
             f"{scheme[1]}:// is no way to an alert: give http:// or https://, a file, or - for stdin"
         )
-    from opsleuth.console.fetching import fetched
+    from opsleuth.console.alert_fetch import fetched
 
     return _checked(fetched(where, sources()))
 

@@ -12,9 +12,10 @@ from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.console import events, running
 from opsleuth.console.options import Options
+from opsleuth.console.output import note, screen_of
 from opsleuth.console.questions import one_line, panel
-from opsleuth.console.reading import found_run, note, screen_of
-from opsleuth.graph import deciding
+from opsleuth.console.reading import found_run
+from opsleuth.graph import decisions
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.outcome import ExitCode
 
@@ -67,8 +68,8 @@ def approve(
         return _edit(options, run_id, approval_id, hashed, edits)
 
     def answer(store: Store, run: RunRow) -> Approval:
-        person = deciding.operator("command")
-        return deciding.approve(store, run.id, approval_id, hashed, person, confirm=confirm)
+        person = decisions.operator("command")
+        return decisions.approve(store, run.id, approval_id, hashed, person, confirm=confirm)
 
     return _decide(options, run_id, answer, go_on=go_on)
 
@@ -77,7 +78,7 @@ def deny(options: Options, run_id: str, approval_id: str, reason: str, *, go_on:
     """`deny`: the call does not run, the planner is told why."""
 
     def answer(store: Store, run: RunRow) -> Approval:
-        return deciding.deny(store, run.id, approval_id, reason, deciding.operator("command"))
+        return decisions.deny(store, run.id, approval_id, reason, decisions.operator("command"))
 
     return _decide(options, run_id, answer, go_on=go_on)
 
@@ -94,8 +95,8 @@ def resolve(
     """`resolve`: a person's word on an effect whose outcome nobody saw."""
 
     def answer(store: Store, run: RunRow) -> Approval:
-        person = deciding.operator("command")
-        return deciding.resolve(store, run.id, approval_id, outcome, reason, person)
+        person = decisions.operator("command")
+        return decisions.resolve(store, run.id, approval_id, outcome, reason, person)
 
     return _decide(options, run_id, answer, go_on=go_on)
 

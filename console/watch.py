@@ -14,7 +14,7 @@ from opsleuth.console import events
 from opsleuth.console import text as texts
 from opsleuth.console.live import Live
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note, screen_of
+from opsleuth.console.output import note, screen_of
 from opsleuth.console.screen import Line, Part, Screen, open_screen
 from opsleuth.console.stepper import views
 from opsleuth.state.clock import SystemClock

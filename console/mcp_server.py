@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from opsleuth import __version__
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console.options import Options
-from opsleuth.console.reading import note
-from opsleuth.console.tooling import context_for, settings_for
+from opsleuth.console.output import note
+from opsleuth.console.tool_commands import context_for, settings_for
 from opsleuth.graph.prepare import open_sources
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.clock import SystemClock

@@ -57,9 +57,9 @@ def dev() -> None:
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="Default: a free one.")
 def model_server(rule: str, script: Path | None, faults: tuple[str, ...], port: int) -> int:
     """A model server on loopback that answers as it is told to, with every fault there is."""
-    from opsleuth.console import developing
+    from opsleuth.console import dev
 
-    return developing.model_server(rule, script, faults, port)
+    return dev.model_server(rule, script, faults, port)
 
 
 COMMANDS: tuple[click.Command, ...] = (graph, exit_codes, version, dev)

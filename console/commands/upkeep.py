@@ -15,18 +15,18 @@ COMPLETE = "_OPSLEUTH_COMPLETE"
 @click.command(cls=Command, help="Follow a run that another process works on, as it would be shown there.")
 @click.argument("run_id", metavar="RUN", default="-")
 def watch(run_id: str) -> int:
-    from opsleuth.console import looking
+    from opsleuth.console import watch
 
-    return looking.watch(given(), run_id)
+    return watch.watch(given(), run_id)
 
 
 @click.command(cls=Command, help="Tell the planner of a run something; - reads it from stdin.")
 @click.argument("run_id", metavar="RUN")
 @click.argument("text", metavar="TEXT|-")
 def note(run_id: str, text: str) -> int:
-    from opsleuth.console import keeping
+    from opsleuth.console import upkeep
 
-    return keeping.note(given(), run_id, text)
+    return upkeep.note(given(), run_id, text)
 
 
 @click.command(
@@ -37,9 +37,9 @@ def note(run_id: str, text: str) -> int:
 )
 @click.option("--dry-run", is_flag=True, help="Only say which.")
 def prune(older_than: timedelta, *, dry_run: bool) -> int:
-    from opsleuth.console import keeping
+    from opsleuth.console import upkeep
 
-    return keeping.prune(given(), older_than, dry_run=dry_run)
+    return upkeep.prune(given(), older_than, dry_run=dry_run)
 
 
 @click.command(cls=Command, help="Write a run, with the runs it was forked from, into one file.")
@@ -51,17 +51,17 @@ def prune(older_than: timedelta, *, dry_run: bool) -> int:
     "--with-evidence", is_flag=True, help="With the stored evidence, so that the run can go on there."
 )
 def export(run_id: str, output: Path, *, with_evidence: bool) -> int:
-    from opsleuth.console import keeping
+    from opsleuth.console import upkeep
 
-    return keeping.export(given(), run_id, output, with_evidence=with_evidence)
+    return upkeep.export(given(), run_id, output, with_evidence=with_evidence)
 
 
 @click.command("import", cls=Command, help="Read a run that was exported.")
 @click.argument("source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def take_in(source: Path) -> int:
-    from opsleuth.console import keeping
+    from opsleuth.console import upkeep
 
-    return keeping.take_in(given(), source)
+    return upkeep.take_in(given(), source)
 
 
 @click.command(
@@ -89,9 +89,9 @@ def config() -> None:
 @click.option("--origin", is_flag=True, help="Every option, and where its value comes from.")
 def config_show(*, origin: bool) -> int:
     """What holds for this invocation: options, files, sources."""
-    from opsleuth.console import configuring
+    from opsleuth.console import config_show
 
-    return configuring.show(given(), origin=origin)
+    return config_show.show(given(), origin=origin)
 
 
 COMMANDS: tuple[click.Command, ...] = (watch, note, prune, export, take_in, config, completion)

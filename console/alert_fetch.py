@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from opsleuth.checkpoints.redact import Redactor
 from opsleuth.console.handing import LARGEST
-from opsleuth.console.reading import note
+from opsleuth.console.output import note
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError, OpsleuthError, UsageError
 from opsleuth.state.outcome import ExitCode
