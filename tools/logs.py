@@ -175,9 +175,11 @@ class _Pass:
         found = self._found
         for stream in streams:
             look_at = self._look_at if stream.sifted is None else self._take
-            for line in stream.lines:
+            for taken, line in enumerate(stream.lines, start=1):
                 look_at(line)
                 if self._is_over(line):
+                    if stream.sifted is not None:
+                        self._count(replace(stream.sifted, scanned=taken, of_service=iter(())))
                     return found
             if stream.sifted is not None:
                 self._count(stream.sifted)

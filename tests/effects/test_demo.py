@@ -48,7 +48,7 @@ def test_the_story_ends_with_a_checked_rollback(home: Path) -> None:
     run, digest = asked[0]["run"], asked[0]["digest"]
     done = opsleuth(home, "approve", run, "A1", "--hash", digest[:16])
     assert done.returncode == ExitCode.OK, done.stderr
-    assert "check passed: orders-api runs 2.13.4" in " ".join(done.stdout.split())
+    assert "check passed: orders-api runs 2.13.4" in " ".join(done.stderr.split())
     again = opsleuth(home, "approve", run, "A1", "--hash", digest[:16])
     assert again.returncode == ExitCode.USAGE
     assert "already decided" in again.stderr or "already" in again.stderr

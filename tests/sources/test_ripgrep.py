@@ -130,4 +130,4 @@ async def test_a_program_that_does_not_end_is_ended(folder: Path, monkeypatch: p
     monkeypatch.setattr(ripgrep, "SECONDS", 0.1)
     result = await found(folder, text="pool")
     assert result.status is ResultStatus.TIMEOUT
-    assert "did not get through cart.log" in result.record["error"]
+    assert "no time left to get through cart.log" in result.record["error"]

@@ -94,15 +94,16 @@ class LogFilesSource(LiveSource):
         return _Part(path, begin, _line_after(path, inner + BLOCK), outer, _line_after(path, end + BLOCK))
 
     def _found(self, parts: Sequence["_Part"], pattern: str, span: Span) -> Iterator[LogLine]:
+        until = self.clock.monotonic() + ripgrep.SECONDS
         for part in parts:
-            lines = self._parsed(part.path, self._near(part, pattern))
+            lines = self._parsed(part.path, self._near(part, pattern, until - self.clock.monotonic()))
             yield from self._joined(lines, part.path, span)
         if missed := self._missed():
             raise Unavailable("; ".join(missed))
 
-    def _near(self, part: "_Part", pattern: str) -> Iterator[bytes]:
+    def _near(self, part: "_Part", pattern: str, seconds: float) -> Iterator[bytes]:
         time_of = self._reader.time_of(part.path.stat().st_mtime)
-        found = ripgrep.offsets(part.path, part.begin, part.end, pattern)
+        found = ripgrep.offsets(part.path, part.begin, part.end, pattern, max(seconds, 0.0))
         with self._reading(part.path), part.path.open("rb") as file, closing(found):
             yield from ripgrep.around(file, part.begin, found, LONGEST_LINE, lambda raw: time_of(raw) is not None)  # fmt: skip
 

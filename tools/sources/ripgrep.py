@@ -14,7 +14,7 @@ from typing import IO, BinaryIO
 from opsleuth.tools.spec import Unavailable
 
 SECONDS = 6.0
-"""After so long the program is ended: a call has ten."""
+"""After so long a search of all files is ended: a call has ten."""
 _NEAR = 1_024
 _BLOCK = 1 << 20
 # Bytes as they are, lines as they end on "\n", nothing of the user's own settings; of each line no more than where it is.
@@ -26,16 +26,16 @@ def program() -> str | None:
     return shutil.which("rg")
 
 
-def offsets(path: Path, begin: int, end: int, pattern: str) -> Generator[int]:
+def offsets(path: Path, begin: int, end: int, pattern: str, seconds: float = SECONDS) -> Generator[int]:
     """Where lines begin that fit the pattern, from byte `begin`, which is the beginning of a line, to byte `end`.
 
-    The programs are ended with the iterator. Raises Unavailable, TimeoutError, OSError.
+    The programs are ended with the iterator, and after `seconds`. Raises Unavailable, TimeoutError, OSError.
     """
     with path.open("rb", buffering=0) as file, tempfile.TemporaryFile() as errors:
         file.seek(begin)  # what is handed over begins there
         part = _started(("head", "-c", str(end - begin)), file, errors)
         process = _started((program() or "rg", *_OPTIONS, "-e", pattern, "-"), part.stdout, errors)
-        late = threading.Timer(SECONDS, process.kill)
+        late = threading.Timer(seconds, process.kill)
         late.start()
         with part, process:
             _close(part)
@@ -65,7 +65,7 @@ def _close(part: "subprocess.Popen[bytes]") -> None:
 def _checked(path: Path, code: int, errors: IO[bytes]) -> None:
     """0 and 1 are lines found and none."""
     if code < 0:
-        raise TimeoutError(f"ripgrep did not get through {path.name} within {SECONDS:g} s")
+        raise TimeoutError(f"ripgrep had no time left to get through {path.name}: ask about less at once")
     if code > 1:
         errors.seek(0)
         raise Unavailable(f"ripgrep cannot read {path.name}: {errors.read(300).decode('utf-8', 'replace')}")
