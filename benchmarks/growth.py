@@ -3,7 +3,7 @@
 Prints how long runs wait for a slot, how many are at work at once, and what that asks of processors, database and
 disk. The costs of a run are figures of `benchmarks/many.py`; give your own.
 
-Run: python benchmarks/growth.py [--day 100000 --slots 1000 --seconds 20 --cpu 0.36 --transactions 270 --kilobytes 162]
+Run: python benchmarks/growth.py [--day 100000 --slots 1000 --seconds 20 --cpu 0.20 --transactions 190 --kilobytes 171]
 """
 
 import argparse
@@ -58,9 +58,9 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     for name, cost in (
         ("seconds", 20.0),
-        ("cpu", 0.36),
-        ("transactions", 270.0),
-        ("kilobytes", 162.0),
+        ("cpu", 0.20),
+        ("transactions", 190.0),
+        ("kilobytes", 171.0),
         ("days", 30.0),
     ):
         parser.add_argument(f"--{name}", type=float, default=cost)
