@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,9 @@ def test_victoria_metrics_and_opensearch(
     assert essence(live) == essence(report(program, "--case", str(case)))
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
 def test_prometheus_postgres_journal_and_git(
+    zone: str,
     case: Path,
     prometheus: str,
     postgres: str,
@@ -105,8 +108,9 @@ def test_prometheus_postgres_journal_and_git(
     tmp_path: Path,
 ) -> None:
     logs = f'kind = "journal"\nfiles = ["{journal}"]'
+    program = replace(program, variables={"TZ": zone})
     live = run_live(program, tmp_path, configuration(case, prometheus, postgres, logs, repository))
-    assert essence(live) == essence(report(program, "--case", str(case)))
+    assert essence(live) == essence(report(replace(program, variables={}), "--case", str(case)))
     assert live["causes"][0]["service"] in KEY["acceptable_services"]
     sources = {name for row in live["evidence"] for name in row["source"].split("+")}
     assert {"metrics", "orders-db", "logs", "repository", "configuration"} <= sources
