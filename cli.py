@@ -86,7 +86,7 @@ def _newest(argument: str) -> str:
 
 
 def _guarded(arguments: Sequence[str]) -> int:
-    """The exit code of a command, whatever it ends with: the outermost of the three borders of errors."""
+    """The exit code of a command, whatever it ends with: the outermost border of errors."""
     try:
         with cli.make_context("opsleuth", [_newest(a) for a in arguments]) as context:
             code = cli.invoke(context)

@@ -93,7 +93,7 @@ def revision() -> str:
 def wrap(name: str, node: Node) -> Callable[[Any, Runtime[Deps]], Awaitable[Command[str]]]:
     """A node of ours as a node of the framework: typed state in, checked state and a legal way out.
 
-    One of the three places where everything is caught: a node's failure must not carry a secret into the store.
+    A border where everything is caught: a node's failure must not carry a secret into the store.
     """
 
     async def run(channels: Channels, runtime: Runtime[Deps]) -> Command[str]:

@@ -52,10 +52,6 @@ class Incident:
     alerts: tuple[ReceivedAlert, ...]
 
     @property
-    def fingerprints(self) -> frozenset[str]:
-        return frozenset(map(fingerprint, self.alerts))
-
-    @property
     def services(self) -> frozenset[str]:
         return frozenset(alert.service for alert in self.alerts if alert.service)
 

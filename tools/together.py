@@ -16,6 +16,6 @@ async def together(waiting: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in waiting]
-    except BaseExceptionGroup as errors:
+    except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]

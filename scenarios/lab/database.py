@@ -144,7 +144,6 @@ _PACKAGES = {
     "prometheus-alertmanager": "prometheus-alertmanager",
     "git": "git",
 }
-NEEDED = tuple(_PACKAGES)
 
 
 def _somebody() -> str:

@@ -14,7 +14,6 @@ A tool that is not named is never offered, whatever the server lists.
 
 import hashlib
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -71,6 +70,3 @@ class McpServer(Frozen):
     def place(self) -> str:
         """How it is reached, for a person."""
         return self.url or " ".join(self.command)
-
-
-Servers = Mapping[str, McpServer]
