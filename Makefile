@@ -1,20 +1,34 @@
-# Two commands are enough: `make demo` investigates the built-in incident, `make test` runs everything.
+# Two commands are enough: `make demo` investigates the built-in incident, `make test` runs the tests of a push.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: baseline chaos demo gate kubernetes-test small-model test lint wheel clean
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+
+.PHONY: baseline chaos coverage demo gate kubernetes-test not-worse not-worse-keep small-model test test-all test-slow lint wheel clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/opsleuth demo
 
+# The fast tier, before each push: everything but what a marker keeps out (pyproject.toml names the markers).
 test: $(VENV)/.test-installed
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
+	$(PYTEST) -m "not slow"
 
-# A thousand seeded kills, and one at every write of the store: prints what was done twice, lost, or illegal.
+# What the fast tier leaves out: every marker implies `slow`.
+test-slow: $(VENV)/.test-installed
+	$(PYTEST) -m slow
+
+test-all: $(VENV)/.test-installed
+	$(PYTEST)
+
+coverage: $(VENV)/.test-installed
+	$(PYTEST) --cov --cov-report=term:skip-covered
+
+# Seeded kills at random moments, and one at every write of the store: prints what was done twice, lost, or illegal.
+TRIALS ?= 2000
 chaos: $(VENV)/.test-installed
-	PYTHONPATH=src:tests/support $(BIN)/python tests/support/chaos.py --random 1000 --seed 1
+	PYTHONPATH=src:tests/support $(BIN)/python tests/support/chaos.py --random $(TRIALS) --seed 1
 
 # A real Kubernetes control plane, built once from Debian's sources into the cache, and the tests against it.
 kubernetes-test: $(VENV)/.test-installed
@@ -30,6 +44,14 @@ gate: $(VENV)/.installed
 	rm -rf build/eval.json build/eval.runs && mkdir -p build
 	$(BIN)/opsleuth eval run builtin --jobs $(WORKERS) -o build/eval.json >build/eval.txt
 	$(BIN)/opsleuth eval compare benchmarks/builtin.json build/eval.json --gate benchmarks/gate.toml
+
+# Every recorded set in ../shared, as it is, renamed and shifted, and the built-in one: fails where fewer cases are right.
+not-worse: $(VENV)/.installed
+	$(BIN)/python benchmarks/not_worse.py --jobs $(WORKERS)
+
+# Keep what the recorded sets give now as what `make not-worse` compares with.
+not-worse-keep: $(VENV)/.installed
+	$(BIN)/python benchmarks/not_worse.py --jobs $(WORKERS) --keep
 
 # Keep the results of this version as what the next one is held against.
 baseline: $(VENV)/.installed

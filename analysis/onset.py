@@ -4,9 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from opsleuth.analysis.records import Recording, Series, Span
-from opsleuth.analysis.robust import change_point, quantile, spread, typical_step
-from opsleuth.analysis.traffic import Traffic, traffic_of
+from opsleuth.analysis.alert_measures import judge_alert_measures
+from opsleuth.analysis.log_onset import find_log_onset
+from opsleuth.analysis.records import MetricSeries, Recording, TimeRange
+from opsleuth.analysis.reported_trouble import find_reported_trouble
+from opsleuth.analysis.request_metrics import BEFORE_STATED, ServiceTraffic, traffic_by_service
+from opsleuth.analysis.robust_statistics import find_change_point, quantile, robust_spread, typical_step
 
 # The level of the incident must differ from the usual one by so many spreads before it may move the start.
 NOTICEABLE = 3.0
@@ -18,39 +21,59 @@ RATE_SECONDS = 15.0
 ENOUGH = 3
 
 
-def moment_of(recording: Recording) -> float:
-    """When the incident is held to begin: the alert's onset, else when it was sent, else the end of the window."""
+def assumed_onset_of(recording: Recording) -> float:
+    """The assumed beginning of the incident: the alert's onset, else when it was sent, else the end of the window."""
     known = [moment for moment in (recording.alert.onset, recording.alert.fired) if moment is not None]
     return known[0] if known else recording.window.end
 
 
-def with_start(recording: Recording) -> Recording:
+def with_detected_onset(recording: Recording) -> Recording:
     """The same recording with `alert.onset` moved back to where the alerting metric left its usual level.
 
-    An alert without onset gets the moment at which latency or failures rose. Unchanged if nothing rose, the
+    An alert without onset gets the moment at which what it is about moved, or latency or failures rose. Unchanged if nothing rose, the
     alerting metric is not recorded, or nothing before the onset is as usual.
     """
     alert = recording.alert
     if alert.onset is None:
-        return replace(recording, alert=replace(alert, onset=_rise(recording)))
+        risen = _find_unclaimed_onset(recording)
+        if risen is None and alert.fired is None:
+            risen = find_log_onset(recording)
+        return replace(recording, alert=replace(alert, onset=risen))
     own = [s for s in recording.metrics or () if (s.service, s.metric) == (alert.service, alert.metric)]
     if not own:
         return recording
-    onset = min(_start(series, alert.onset) for series in own)
+    onset = min(_earlier_onset_in_series(series, alert.onset) for series in own)
     return replace(recording, alert=replace(alert, onset=onset))
 
 
-def _start(series: Series, onset: float) -> float:
+def _find_unclaimed_onset(recording: Recording) -> float | None:
+    """When what the alert is about left its former range; failing that, when its service's lines, latency or failures rose."""
+    moved = [
+        measure.judgement.onset
+        for measure in judge_alert_measures(recording)
+        if measure.judgement.onset is not None
+    ]
+    if moved:
+        return min(moved)
+    own = _find_own_traffic_rise(recording)
+    if own is not None:
+        return own
+    if reported := find_reported_trouble(recording):
+        return reported.onset
+    return _find_traffic_rise(recording)
+
+
+def _earlier_onset_in_series(series: MetricSeries, onset: float) -> float:
     step = typical_step(series.times)
     cut = sum(1 for time in series.times if time + step <= onset)
     before, after = series.values[:cut], series.values[cut:]
     if not before or not after:
         return onset
-    first = _first_on_its_side(before, after)
+    first = _first_sample_of_incident(before, after)
     return onset if first is None else min(onset, series.times[first])
 
 
-def _first_on_its_side(before: Sequence[float], after: Sequence[float]) -> int | None:
+def _first_sample_of_incident(before: Sequence[float], after: Sequence[float]) -> int | None:
     """Place of the first of the last samples before the alert that already lie nearer to the incident's level."""
     rising = quantile(after, 0.75) - quantile(before, 0.25)
     falling = quantile(before, 0.75) - quantile(after, 0.25)
@@ -58,7 +81,7 @@ def _first_on_its_side(before: Sequence[float], after: Sequence[float]) -> int |
     usual = sign * quantile([sign * value for value in before], 0.25)
     incident = sign * quantile([sign * value for value in after], 0.75)
     low = [value for value in before if sign * (value - usual) <= 0] or [usual]
-    if abs(incident - usual) < NOTICEABLE * spread(low, FLOOR_SHARE * abs(usual) or 1e-9):
+    if abs(incident - usual) < NOTICEABLE * robust_spread(low, FLOOR_SHARE * abs(usual) or 1e-9):
         return None
     halfway = (usual + incident) / 2
     first = len(before)
@@ -67,18 +90,29 @@ def _first_on_its_side(before: Sequence[float], after: Sequence[float]) -> int |
     return first if 0 < first < len(before) else None
 
 
-def _rise(recording: Recording) -> float | None:
-    """When latency or failures rose, not after the alert: of the alerting service, failing that of any other."""
+def _find_traffic_rise(recording: Recording) -> float | None:
+    """When latency or failures of any service rose, not after the alert."""
+    return _rise_before_alert(recording, traffic_by_service(recording.metrics).values())
+
+
+def _find_own_traffic_rise(recording: Recording) -> float | None:
+    """The same of the alerting service alone."""
+    traffic, service = traffic_by_service(recording.metrics), recording.alert.service
+    return _rise_before_alert(recording, [traffic[service]] if service in traffic else [])
+
+
+def _rise_before_alert(recording: Recording, services: Iterable[ServiceTraffic]) -> float | None:
     alert, window = recording.alert, recording.window
     latest = window.end if alert.fired is None else min(window.end, alert.fired)
-    span = Span(window.start, latest + RATE_SECONDS)
-    traffic = traffic_of(recording.metrics)
-    own = [traffic[alert.service]] if alert.service in traffic else []
-    rise = _clearest(own, window, span) or _clearest(traffic.values(), window, span)
+    begin = window.start if alert.stated is None else window.start - BEFORE_STATED
+    looked_at = TimeRange(begin, window.end)
+    rise = _clearest_traffic_rise(services, looked_at, TimeRange(begin, latest + RATE_SECONDS))
     return None if rise is None else min(rise, latest)
 
 
-def _clearest(services: Iterable[Traffic], window: Span, span: Span) -> float | None:
+def _clearest_traffic_rise(
+    services: Iterable[ServiceTraffic], window: TimeRange, span: TimeRange
+) -> float | None:
     """The rise inside `span` by the most spreads, of all latencies and failures in the window."""
     rises = []
     for one in services:
@@ -87,21 +121,25 @@ def _clearest(services: Iterable[Traffic], window: Span, span: Span) -> float | 
             {s.time: s.latency for s in inside if s.latency is not None},
             {s.time: s.failed for s in inside if s.failed is not None},
         ):
-            rises += [(score, -time) for score, time in _risen(course) if span.start <= time <= span.end]
+            rises += [
+                (score, -time)
+                for score, time in _find_noticeable_rise(course)
+                if span.start <= time <= span.end
+            ]
     return -max(rises)[1] if rises else None
 
 
-def _risen(course: Mapping[float, float]) -> Iterable[tuple[float, float]]:
+def _find_noticeable_rise(course: Mapping[float, float]) -> Iterable[tuple[float, float]]:
     """The noticeable rise of a course, if it has one, as (spreads, time); of one that fell again, the rise before."""
     times, values = list(course), list(course.values())
-    while (turn := change_point(times, values)) is not None:
+    while (turn := find_change_point(times, values)) is not None:
         place = times.index(turn)
         before, after = values[:place], values[place:]
         if median(after) < median(before):
             times, values = times[:place], before
             continue
         usual, incident = median(before), quantile(after, 0.75)
-        score = (incident - usual) / spread(before, FLOOR_SHARE * abs(usual) or 1e-9)
+        score = (incident - usual) / robust_spread(before, FLOOR_SHARE * abs(usual) or 1e-9)
         if score >= NOTICEABLE and min(len(before), len(after)) >= ENOUGH:
             yield score, turn
         return

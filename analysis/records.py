@@ -1,7 +1,8 @@
 """The rows that sources deliver and detectors read, whatever backend they came from.
 
-Plain frozen dataclasses: a case holds hundreds of thousands of rows, and validation happens once, in the
-source that parsed them. Every time is a float of seconds since the Unix epoch, UTC. Every duration carries
+Plain dataclasses, of which nobody changes a field: a case holds hundreds of thousands of rows, and validation happens
+once, in the source that parsed them. All are frozen but `LogLine` and `TraceSpan`: millions of those are made, and a
+frozen one takes six times as long to make. Every time is a float of seconds since the Unix epoch, UTC. Every duration carries
 its unit in its name. `None` means "not recorded", never zero. `extra` holds columns beyond the format.
 """
 
@@ -11,15 +12,15 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A half-open stretch of time `[start, end)`, seconds since the epoch."""
+class TimeRange:
+    """A half-open time range `[start, end)`, seconds since the epoch."""
 
     start: float
     end: float
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class MetricSeries:
     """Samples of one metric of one service (and instance), ordered by time.
 
     `times` and `values` have the same length; `unit` is the source's own word (`s`, `%`, `count/5min`).
@@ -33,9 +34,13 @@ class Series:
     instance: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class LogLine:
-    """One log line. `time` is None where the recorded time supports no claim about time."""
+    """One log line. `time` is None where the recorded time supports no claim about time.
+
+    `context` holds the line's words outside the message (logger, thread, other fields), one to a row: a search looks
+    there as well.
+    """
 
     time: float | None
     service: str
@@ -47,10 +52,11 @@ class LogLine:
     trace_id: str | None = None
     previous: bool = False
     extra: Mapping[str, Any] | None = None
+    context: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PatternCount:
+class LogPatternCount:
     """How often one log template occurred in one window (`baseline`, or the start of its minute)."""
 
     window: str
@@ -61,9 +67,13 @@ class PatternCount:
     traces_in_window: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class TraceSpan:
-    """One span of a distributed trace."""
+    """One span of a distributed trace.
+
+    `kind` is client, server, producer, consumer or internal, `peer` whom a client's span was sent to: a service, or an
+    address and port.
+    """
 
     trace_id: str
     span_id: str
@@ -73,6 +83,8 @@ class TraceSpan:
     start: float
     duration_ms: float
     status: str | None = None
+    kind: str | None = None
+    peer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +114,7 @@ class EdgeLatency:
 
 
 @dataclass(frozen=True, slots=True)
-class Dependency:
+class ServiceDependency:
     """`caller` calls `callee`."""
 
     caller: str
@@ -110,7 +122,7 @@ class Dependency:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ServiceChange:
     """A change that people or pipelines made: deploy, config, scale, flag, migration, rollback."""
 
     time: float
@@ -121,6 +133,20 @@ class Change:
     author: str | None = None
     diff: str | None = None
     extra: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GradedChange:
+    """A change with its grade (`cause`, `coincides`, `innocent`), `why` it has it, and how sure that is (`score`).
+
+    `place` is the file and line where a stack trace meets its diff.
+    """
+
+    change: ServiceChange
+    grade: str
+    why: str
+    score: float = 0.0
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +162,13 @@ class PlatformEvent:
     count: int | None = None
     first_time: float | None = None
     extra: Mapping[str, Any] | None = None
+
+    @property
+    def began(self) -> float | None:
+        """When it first happened as far as it is recorded; None where only an undated age tells of it."""
+        if (self.extra or {}).get("undated"):
+            return None
+        return self.time if self.first_time is None else self.first_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +205,10 @@ class StatementLoad:
 
 @dataclass(frozen=True, slots=True)
 class AlertFacts:
-    """What the alert itself says. `onset` is the start as the alert claims it, `fired` when it was sent."""
+    """What the alert itself says. `onset` is the start as the alert claims it, `fired` when it was sent.
+
+    `stated` is the time since when a question says that it fails: near the onset as people noticed it.
+    """
 
     text: str
     service: str | None = None
@@ -180,6 +216,7 @@ class AlertFacts:
     severity: str | None = None
     onset: float | None = None
     fired: float | None = None
+    stated: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,22 +236,22 @@ class Recording:
     """Everything that a detector may look at. A list that is None is a source that is not available.
 
     `asked` are the requests behind the rows, as they were sent, `missed` what a source that answered could not tell:
-    for whoever repeats them or speaks of what is absent, not for detectors.
+    for whoever repeats them or writes about what is absent, not for detectors.
     """
 
     alert: AlertFacts
-    window: Span
-    metrics: Sequence[Series] | None = None
-    metrics_baseline: Sequence[Series] | None = None
+    window: TimeRange
+    metrics: Sequence[MetricSeries] | None = None
+    metrics_baseline: Sequence[MetricSeries] | None = None
     logs: Sequence[LogLine] | None = None
     logs_baseline: Sequence[LogLine] | None = None
-    patterns: Sequence[PatternCount] | None = None
+    patterns: Sequence[LogPatternCount] | None = None
     spans: Sequence[TraceSpan] | None = None
     spans_baseline: Sequence[TraceSpan] | None = None
     span_stats: Sequence[SpanStat] | None = None
     edges: Sequence[EdgeLatency] | None = None
-    topology: Sequence[Dependency] | None = None
-    changes: Sequence[Change] | None = None
+    topology: Sequence[ServiceDependency] | None = None
+    changes: Sequence[ServiceChange] | None = None
     events: Sequence[PlatformEvent] | None = None
     objects: Sequence[ObjectState] | None = None
     statements: Sequence[StatementLoad] | None = None
@@ -233,7 +270,7 @@ class Finding:
     by name (`baseline`, `incident`, `unit`, …) for whoever recomputes the claim. `signal` names the kind of
     evidence (`metrics`, `traces`, `logs`, `changes`, `events`, `objects`, `statements`). `direction` is
     `cause` for what points at the service itself, `victim` for what only shows that it suffers, `healthy` for
-    what says that it is as usual, or is so again (recovered, stale alert).
+    what says that it is as usual, or is so again (recovered, stale alert), `faint` for what is too small to accuse.
     """
 
     detector: str
@@ -267,7 +304,9 @@ class Ranking:
 
     `verdict` is `cause_found`, `healthy` or `inconclusive`; `causes` says how many of the first suspects are
     causes of their own; `propagation` holds pairs of (cause, victim); `notes` says in words why each is where
-    it is and what could not be looked at.
+    it is and what could not be looked at. `changes` are those that may have set it off, the surest first.
+    `also_moved` is what else left its range on the first suspect, `later` what began elsewhere only after the trouble
+    that the question reports.
     """
 
     verdict: str
@@ -275,3 +314,6 @@ class Ranking:
     causes: int
     propagation: Sequence[tuple[str, str]]
     notes: Sequence[str]
+    changes: Sequence[GradedChange] = ()
+    also_moved: Sequence[Finding] = ()
+    later: Sequence[Finding] = ()

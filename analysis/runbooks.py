@@ -21,7 +21,7 @@ _LEAST_SHARE, _LEAST_WORDS = 0.6, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class RunbookQuery:
     """What a runbook is looked for: the alert's words, its service, and its labels by name."""
 
     text: str
@@ -29,7 +29,7 @@ class Subject:
     labels: Mapping[str, str] | None = None
 
 
-class Match(NamedTuple):
+class RunbookMatch(NamedTuple):
     """A runbook that fits, how well (more is better), and by what."""
 
     runbook: Runbook
@@ -37,31 +37,31 @@ class Match(NamedTuple):
     why: str
 
 
-def parse(name: str, text: str) -> Runbook:
+def parse_runbook(name: str, text: str) -> Runbook:
     """The runbook in a file's text; front matter that cannot be read counts as none."""
     front = _FRONT.match(text)
     head, body = (front[1], text[front.end() :]) if front else ("", text)
-    entries = _entries(head)
+    entries = _parse_front_matter(head)
     first = next((line for line in body.splitlines() if line.startswith("# ")), "")
-    title = _one(entries.get("title")) or first.lstrip("# ").strip() or name.removesuffix(".md")
+    title = _entry_as_text(entries.get("title")) or first.lstrip("# ").strip() or name.removesuffix(".md")
     labels = entries.get("labels")
     return Runbook(
         name=name,
         title=title[:300],
         text=body.strip(),
-        services=_several(entries.get("services", entries.get("service"))),
-        alerts=_several(entries.get("alerts", entries.get("alert"))),
+        services=_entry_as_tuple(entries.get("services", entries.get("service"))),
+        alerts=_entry_as_tuple(entries.get("alerts", entries.get("alert"))),
         labels=labels if isinstance(labels, dict) else {},
     )
 
 
-def matching(runbooks: Sequence[Runbook], subject: Subject) -> list[Match]:
+def find_matching_runbooks(runbooks: Sequence[Runbook], subject: RunbookQuery) -> list[RunbookMatch]:
     """Those that fit, best first."""
-    found = [match for runbook in runbooks if (match := _match(runbook, subject)) is not None]
+    found = [match for runbook in runbooks if (match := _match_runbook(runbook, subject)) is not None]
     return sorted(found, key=lambda m: (-m.weight, m.runbook.name))
 
 
-def _match(runbook: Runbook, subject: Subject) -> Match | None:
+def _match_runbook(runbook: Runbook, subject: RunbookQuery) -> RunbookMatch | None:
     labels = subject.labels or {}
     reasons: list[tuple[float, str]] = []
     if runbook.labels:
@@ -82,23 +82,26 @@ def _match(runbook: Runbook, subject: Subject) -> Match | None:
         ):
             return None
         reasons.append((4.0, f"alert {hit}"))
-    wanted, there = _words(runbook.title), _words(f"{subject.text} {subject.service or ''}")
+    wanted, there = (
+        _split_into_words(runbook.title),
+        _split_into_words(f"{subject.text} {subject.service or ''}"),
+    )
     shared = wanted & there
     if len(shared) >= max(_LEAST_WORDS, _LEAST_SHARE * len(wanted)):
         reasons.append((len(shared) / len(wanted), f"title: {' '.join(sorted(shared))}"))
     if not reasons:
         return None
-    return Match(runbook, sum(weight for weight, _ in reasons), "; ".join(why for _, why in reasons))
+    return RunbookMatch(runbook, sum(weight for weight, _ in reasons), "; ".join(why for _, why in reasons))
 
 
-def _words(text: str) -> set[str]:
+def _split_into_words(text: str) -> set[str]:
     return {word.casefold() for word in _WORD.findall(text)} - _EMPTY
 
 
 Entry = str | list[str] | dict[str, str]
 
 
-def _entries(head: str) -> dict[str, Entry]:
+def _parse_front_matter(head: str) -> dict[str, Entry]:
     """The part of YAML that front matter uses: names with a text, a list or a flat table, indented or inline."""
     found: dict[str, Entry] = {}
     last = ""
@@ -106,37 +109,37 @@ def _entries(head: str) -> dict[str, Entry]:
         entry = _ENTRY.match(line)
         if entry and not entry[1]:
             last = entry[2]
-            found[last] = _value(entry[3])
+            found[last] = _parse_front_matter_value(entry[3])
         elif last and line.strip().startswith("- "):
             held = found[last]
-            found[last] = [*(held if isinstance(held, list) else []), _plain(line.strip()[2:])]
+            found[last] = [*(held if isinstance(held, list) else []), _unquote_scalar(line.strip()[2:])]
         elif last and entry:
             held = found[last]
-            found[last] = {**(held if isinstance(held, dict) else {}), entry[2]: _plain(entry[3])}
+            found[last] = {**(held if isinstance(held, dict) else {}), entry[2]: _unquote_scalar(entry[3])}
     return found
 
 
-def _value(text: str) -> Entry:
+def _parse_front_matter_value(text: str) -> Entry:
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):
-        return [_plain(part) for part in text[1:-1].split(",") if part.strip()]
+        return [_unquote_scalar(part) for part in text[1:-1].split(",") if part.strip()]
     if text.startswith("{") and text.endswith("}"):
         pairs = (part.partition(":") for part in text[1:-1].split(",") if ":" in part)
-        return {_plain(key): _plain(value) for key, _, value in pairs}
-    return _plain(text)
+        return {_unquote_scalar(key): _unquote_scalar(value) for key, _, value in pairs}
+    return _unquote_scalar(text)
 
 
-def _plain(text: str) -> str:
+def _unquote_scalar(text: str) -> str:
     text = text.strip()
     quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
     return text[1:-1] if quoted else text.partition(" #")[0].strip()
 
 
-def _one(entry: Entry | None) -> str:
+def _entry_as_text(entry: Entry | None) -> str:
     return entry if isinstance(entry, str) else ""
 
 
-def _several(entry: Entry | None) -> tuple[str, ...]:
+def _entry_as_tuple(entry: Entry | None) -> tuple[str, ...]:
     if isinstance(entry, str):
         return (entry,) if entry else ()
     return tuple(entry or ())

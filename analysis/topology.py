@@ -1,13 +1,13 @@
-"""Questions to the graph of who calls whom."""
+"""Queries on the call graph."""
 
 from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from opsleuth.analysis.records import Dependency
+from opsleuth.analysis.records import ServiceDependency
 
 
-def callees_of(topology: Sequence[Dependency] | None) -> dict[str, set[str]]:
-    """Direct callees per caller; a service that calls itself is no dependency."""
+def callees_by_caller(topology: Sequence[ServiceDependency] | None) -> dict[str, set[str]]:
+    """Direct callees per caller; a service that calls itself is not a dependency."""
     callees: dict[str, set[str]] = defaultdict(set)
     for edge in topology or ():
         if edge.caller != edge.callee:
@@ -15,7 +15,7 @@ def callees_of(topology: Sequence[Dependency] | None) -> dict[str, set[str]]:
     return dict(callees)
 
 
-def distances(callees: Mapping[str, Iterable[str]], start: str) -> dict[str, int]:
+def measure_call_distances(callees: Mapping[str, Iterable[str]], start: str) -> dict[str, int]:
     """How many calls away from `start` each service lies that it reaches, itself at 0."""
     found = {start: 0}
     queue = deque([start])
@@ -28,9 +28,9 @@ def distances(callees: Mapping[str, Iterable[str]], start: str) -> dict[str, int
     return found
 
 
-def path(callees: Mapping[str, Iterable[str]], start: str, goal: str) -> list[str]:
+def find_call_path(callees: Mapping[str, Iterable[str]], start: str, goal: str) -> list[str]:
     """A shortest chain of calls from `start` to `goal`, both included; empty if there is none."""
-    reach = distances(callees, start)
+    reach = measure_call_distances(callees, start)
     if goal not in reach:
         return []
     chain = [goal]
@@ -41,7 +41,9 @@ def path(callees: Mapping[str, Iterable[str]], start: str, goal: str) -> list[st
     return chain
 
 
-def nearest(callees: Mapping[str, Iterable[str]], start: str, known: Container[str]) -> list[str]:
+def find_nearest_known_callees(
+    callees: Mapping[str, Iterable[str]], start: str, known: Container[str]
+) -> list[str]:
     """The first services of `known` on every way down from `start`, sorted: looks through those that are not."""
     found: set[str] = set()
     passed = {start}
@@ -56,12 +58,12 @@ def nearest(callees: Mapping[str, Iterable[str]], start: str, known: Container[s
     return sorted(found - {start})
 
 
-def strangers(topology: Sequence[Dependency] | None, service: str | None) -> set[str]:
+def find_unrelated_services(topology: Sequence[ServiceDependency] | None, service: str | None) -> set[str]:
     """Services of the topology that neither call `service` nor are called by it, at any distance.
 
     Empty if the topology does not hold `service`: then nothing is known about it.
     """
-    callees = callees_of(topology)
+    callees = callees_by_caller(topology)
     everyone = set(callees).union(*callees.values())
     if service is None or service not in everyone:
         return set()
@@ -69,4 +71,8 @@ def strangers(topology: Sequence[Dependency] | None, service: str | None) -> set
     for caller, called in callees.items():
         for callee in called:
             callers[callee].add(caller)
-    return everyone - set(distances(callees, service)) - set(distances(callers, service))
+    return (
+        everyone
+        - set(measure_call_distances(callees, service))
+        - set(measure_call_distances(callers, service))
+    )

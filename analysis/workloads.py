@@ -10,17 +10,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from opsleuth.analysis import describe
+from opsleuth.analysis import kubectl_output
 from opsleuth.analysis.records import ObjectState
+from opsleuth.state.json_types import JSON
 
 _RESTARTS = re.compile(r"^(\d+)(?: \((\S+) ago\))?$")
 _READY = re.compile(r"^(\d+)/(\d+)$")
-_PLACES = re.compile(r"(\d+) (desired|available|total|updated|unavailable|Active|Succeeded|Failed)")
+_PLACES = re.compile(
+    r"(?<!\d)(\d{1,20}+) (desired|available|total|updated|unavailable|Active|Succeeded|Failed)"
+)
 _EMPTY = frozenset({"", "<none>", "none", "unscheduled", "n/a", "-"})
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ObjectCondition:
     """One condition of an object: `status` is `True`, `False` or `Unknown`."""
 
     type: str
@@ -34,7 +37,7 @@ class Workload:
     """One pod, job, node or controller. `status` and `reasons` are the platform's own words, current ones first.
 
     `past` holds why containers ended the time before, `up_seconds` how long the youngest container (or the last
-    restart) is ago, `age_seconds` how long the object exists, `messages` what the platform says about it.
+    restart) is ago, `unready_since` since when the state itself says that it is not ready, `age_seconds` how long the object exists, `messages` what the platform says about it, `printed` that it is a row of a table.
     """
 
     kind: str
@@ -46,31 +49,33 @@ class Workload:
     reasons: Sequence[str] = ()
     past: Sequence[str] = ()
     messages: Sequence[str] = ()
-    conditions: Sequence[Condition] = ()
+    conditions: Sequence[ObjectCondition] = ()
     exit_code: int | None = None
     restarts: int | None = None
     age_seconds: float | None = None
     up_seconds: float | None = None
+    unready_since: float | None = None
     placed: bool | None = None
+    printed: bool = False
 
 
-def read(state: ObjectState) -> Workload | None:
+def read_workload(state: ObjectState) -> Workload | None:
     """The workload behind one object state; None where its form is not known."""
     if isinstance(state.status, str):
-        return _from_text(state, state.status)
+        return _workload_from_text(state, state.status)
     if "READY" in state.status or "STATUS" in state.status:
-        return _from_row(state, state.status)
-    found = _from_document(state, state.status)
+        return _workload_from_row(state, state.status)
+    found = _workload_from_document(state, state.status)
     return found if found.desired is not None or found.status or found.conditions else None
 
 
 # --- rows of `kubectl get` ---------------------------------------------------------------------------------
 
 
-def _from_row(state: ObjectState, row: Mapping[str, Any]) -> Workload:
-    ready, desired = _ratio(str(row.get("READY", "")))
-    restarts, ago = _restarts(str(row.get("RESTARTS", "")))
-    age = describe.seconds(str(row.get("AGE", "")))
+def _workload_from_row(state: ObjectState, row: Mapping[str, Any]) -> Workload:
+    ready, desired = _parse_ready_ratio(str(row.get("READY", "")))
+    restarts, ago = _parse_restarts(str(row.get("RESTARTS", "")))
+    age = kubectl_output.parse_age_seconds(str(row.get("AGE", "")))
     return Workload(
         kind=state.kind,
         name=state.name,
@@ -81,57 +86,90 @@ def _from_row(state: ObjectState, row: Mapping[str, Any]) -> Workload:
         restarts=restarts,
         age_seconds=age,
         up_seconds=ago,
-        placed=_placed(row["NODE"]) if "NODE" in row else None,
+        placed=_is_node_assigned(row["NODE"]) if "NODE" in row else None,
+        printed=True,
     )
 
 
-def _ratio(text: str) -> tuple[int | None, int | None]:
+def _parse_ready_ratio(text: str) -> tuple[int | None, int | None]:
     found = _READY.match(text)
     return (int(found[1]), int(found[2])) if found else (None, None)
 
 
-def _restarts(text: str) -> tuple[int | None, float | None]:
+def _parse_restarts(text: str) -> tuple[int | None, float | None]:
     found = _RESTARTS.match(text)
     if not found:
         return None, None
-    return int(found[1]), describe.seconds(found[2]) if found[2] else None
+    return int(found[1]), kubectl_output.parse_age_seconds(found[2]) if found[2] else None
 
 
-def _placed(node: object) -> bool:
+def _is_node_assigned(node: object) -> bool:
     return str(node or "").strip().lower() not in _EMPTY
 
 
 # --- API documents -----------------------------------------------------------------------------------------
 
 
-def _get(document: Mapping[str, Any], *names: str) -> Any:  # noqa: ANN401 -- a JSON value
+def _first_present_value(document: Mapping[str, Any], *names: str) -> JSON:
     return next((document[name] for name in names if document.get(name) is not None), None)
 
 
-def _from_document(state: ObjectState, status: Mapping[str, Any]) -> Workload:
-    containers = [*_containers(status)]
-    running = [c for c in containers if _get(c, "ready") is True]
+def _workload_from_document(state: ObjectState, status: Mapping[str, Any]) -> Workload:
+    containers = [*_collect_container_statuses(status)]
+    running = [c for c in containers if _first_present_value(c, "ready") is True]
     spec = state.spec if isinstance(state.spec, Mapping) else {}
-    desired = _get(status, "desired", "replicas") if "replicas" not in spec else spec["replicas"]
-    ready = _get(status, "available", "availableReplicas", "ready", "readyReplicas")
-    node = _get(status, "node_name", "nodeName") or _get(spec, "nodeName", "node_name")
+    desired = (
+        _first_present_value(status, "desired", "replicas") if "replicas" not in spec else spec["replicas"]
+    )
+    ready = _first_present_value(status, "available", "availableReplicas", "ready", "readyReplicas")
+    node = _first_present_value(status, "node_name", "nodeName") or _first_present_value(
+        spec, "nodeName", "node_name"
+    )
     base = Workload(
         kind=state.kind,
         name=state.name,
         read_at=state.time,
         ready=len(running) if containers else ready if isinstance(ready, int) else None,
         desired=len(containers) or (desired if isinstance(desired, int) else None),
-        status=str(_get(status, "phase") or ""),
-        conditions=[*_conditions(status)],
-        age_seconds=_since(_get(status, "start_time", "startTime"), state.time),
-        placed=_placed(node) if node is not None else None,
+        status=str(_first_present_value(status, "phase") or ""),
+        conditions=[*_read_conditions(status)],
+        age_seconds=_seconds_since(
+            _first_present_value(status, "start_time", "startTime") or _read_pod_creation(state), state.time
+        ),
+        placed=_is_node_assigned(node) if node is not None else None,
     )
     if base.desired and base.ready is None:
         base = replace(base, ready=0)  # the API leaves out a count that is zero
-    return replace(base, **_container_facts(containers, state.time)) if containers else base
+    facts = _container_facts(containers, state.time) if containers else {}
+    return replace(base, **facts, unready_since=_find_unready_time(status, containers))
 
 
-def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _find_unready_time(status: Mapping[str, Any], containers: Sequence[Mapping[str, Any]]) -> float | None:
+    """When it became unready; for one that is ready (again), when a container of it ended last."""
+    for row in status.get("conditions") or ():
+        if isinstance(row, Mapping) and row.get("type") == "Ready" and row.get("status") == "False":
+            moment = _parse_epoch(_first_present_value(row, "lastTransitionTime", "last_transition_time"))
+            if moment is not None:
+                return moment
+    parts = [
+        part
+        for container in containers
+        for name in ("state", "lastState", "last_state")
+        for part in _state_parts(container.get(name))
+    ]
+    ends = [_parse_epoch(_first_present_value(part, "finishedAt", "finished_at")) for part in parts]
+    return max((moment for moment in ends if moment is not None), default=None)
+
+
+def _read_pod_creation(state: ObjectState) -> JSON:
+    """When a pod was made: one that no node has accepted has no other beginning."""
+    metadata = (state.extra or {}).get("metadata")
+    if state.kind.lower() != "pod" or not isinstance(metadata, Mapping):
+        return None
+    return _first_present_value(metadata, "creationTimestamp", "creation_timestamp")
+
+
+def _collect_container_statuses(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for name in (
         "initContainerStatuses",
         "init_containers",
@@ -143,11 +181,13 @@ def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _container_facts(containers: Sequence[Mapping[str, Any]], read_at: float | None) -> dict[str, Any]:
-    now = [part for c in containers for part in _state_parts(_get(c, "state"))]
-    before = [part for c in containers for part in _state_parts(_get(c, "lastState", "last_state"))]
-    codes = [_get(part, "exitCode", "exit_code") for part in [*now, *before]]
-    restarts = [_get(c, "restart_count", "restartCount") or 0 for c in containers]
-    up = [_since(_get(part, "startedAt", "started_at"), read_at) for part in now]
+    now = [part for c in containers for part in _state_parts(_first_present_value(c, "state"))]
+    before = [
+        part for c in containers for part in _state_parts(_first_present_value(c, "lastState", "last_state"))
+    ]
+    codes = [_first_present_value(part, "exitCode", "exit_code") for part in [*now, *before]]
+    restarts = [_first_present_value(c, "restart_count", "restartCount") or 0 for c in containers]
+    up = [_seconds_since(_first_present_value(part, "startedAt", "started_at"), read_at) for part in now]
     return {
         "reasons": [str(part["reason"]) for part in now if part.get("reason")],
         "past": [str(part["reason"]) for part in before if part.get("reason")],
@@ -158,17 +198,24 @@ def _container_facts(containers: Sequence[Mapping[str, Any]], read_at: float | N
     }
 
 
-def _since(moment: object, read_at: float | None) -> float | None:
+def _seconds_since(moment: object, read_at: float | None) -> float | None:
     """Seconds from an RFC 3339 time to the reading; None without both, or if it lies after the reading."""
-    if not isinstance(moment, str) or read_at is None:
+    started = _parse_epoch(moment)
+    if started is None or read_at is None:
+        return None
+    passed = read_at - started
+    return passed if passed >= 0 else None
+
+
+def _parse_epoch(moment: object) -> float | None:
+    """Seconds since the epoch of an RFC 3339 time; None for anything else."""
+    if not isinstance(moment, str):
         return None
     try:
         parsed = datetime.fromisoformat(moment)
     except ValueError:
         return None
-    started = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-    passed = read_at - started.timestamp()
-    return passed if passed >= 0 else None
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
 def _state_parts(state: object) -> Iterator[Mapping[str, Any]]:
@@ -179,10 +226,10 @@ def _state_parts(state: object) -> Iterator[Mapping[str, Any]]:
     yield from (part for part in state.values() if isinstance(part, Mapping))
 
 
-def _conditions(status: Mapping[str, Any]) -> Iterator[Condition]:
+def _read_conditions(status: Mapping[str, Any]) -> Iterator[ObjectCondition]:
     for row in status.get("conditions") or ():
         if isinstance(row, Mapping) and row.get("type"):
-            yield Condition(
+            yield ObjectCondition(
                 str(row["type"]),
                 str(row.get("status", "")),
                 str(row.get("reason") or ""),
@@ -190,22 +237,22 @@ def _conditions(status: Mapping[str, Any]) -> Iterator[Condition]:
             )
     for name in ("memory_pressure", "disk_pressure", "pid_pressure"):
         if name in status:
-            yield Condition(name.title().replace("_", ""), str(status[name]))
+            yield ObjectCondition(name.title().replace("_", ""), str(status[name]))
     if isinstance(ready := status.get("ready"), str):
-        yield Condition("Ready", ready)
+        yield ObjectCondition("Ready", ready)
 
 
 # --- texts -------------------------------------------------------------------------------------------------
 
 
-def _from_text(state: ObjectState, text: str) -> Workload | None:
-    top = {label: value for indent, label, value in describe.fields(text) if indent == 0}
+def _workload_from_text(state: ObjectState, text: str) -> Workload | None:
+    top = {label: value for indent, label, value in kubectl_output.read_label_fields(text) if indent == 0}
     if top.get("Name") or top.get("Containers") is not None:
-        return _from_describe(state, text, top)
+        return _workload_from_describe(state, text, top)
     return None
 
 
-def _from_describe(state: ObjectState, text: str, top: Mapping[str, str]) -> Workload:
+def _workload_from_describe(state: ObjectState, text: str, top: Mapping[str, str]) -> Workload:
     places = {
         what: int(number)
         for number, what in _PLACES.findall(top.get("Replicas", "") + top.get("Pods Statuses", ""))
@@ -216,8 +263,8 @@ def _from_describe(state: ObjectState, text: str, top: Mapping[str, str]) -> Wor
         name=state.name,
         read_at=state.time,
         status=top.get("Status", "Failed" if places.get("Failed") and not places.get("Active") else ""),
-        conditions=[Condition(*row) for row in describe.conditions(text)],
-        placed=_placed(top["Node"]) if "Node" in top else None,
+        conditions=[ObjectCondition(*row) for row in kubectl_output.read_conditions_table(text)],
+        placed=_is_node_assigned(top["Node"]) if "Node" in top else None,
     )
     if "desired" in places:
         return replace(facts, desired=places["desired"], ready=places.get("available"))
@@ -232,7 +279,9 @@ def _described_containers(text: str) -> dict[str, Any]:
     restarts: list[int] = []
     ready: list[bool] = []
     reasons = now
-    for line in describe.section(text, "Init Containers") + describe.section(text, "Containers"):
+    for line in kubectl_output.extract_section(text, "Init Containers") + kubectl_output.extract_section(
+        text, "Containers"
+    ):
         label, _, value = line.strip().partition(":")
         value = value.strip()
         if label in {"State", "Last State"}:

@@ -45,7 +45,7 @@ def _line(name: str, of: Mapping[str, float]) -> None:
 
 
 def _child(kind: str, calls: int) -> dict[str, float]:
-    from opsleuth.models.server.serve import ModelServer  # noqa: PLC0415
+    from opsleuth.models.server.model_server import ModelServer
 
     with tempfile.TemporaryDirectory() as folder, ModelServer(_scripted(calls)) as server:
         done = subprocess.run(
@@ -89,7 +89,7 @@ def _scripted(calls: int) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
 
 def _watch() -> None:
     """Note every request of the client library that both use."""
-    import httpx2  # noqa: PLC0415
+    import httpx2
 
     send = httpx2.AsyncClient.send
 
@@ -116,18 +116,18 @@ def _figures(began: float, folder: Path, calls: int) -> dict[str, float]:
 
 
 def opsleuth(url: str, folder: Path, calls: int) -> dict[str, float]:
-    from datetime import UTC, datetime  # noqa: PLC0415
+    from datetime import UTC, datetime
 
-    from opsleuth.checkpoints.redact import Redactor  # noqa: PLC0415
-    from opsleuth.checkpoints.store import Store  # noqa: PLC0415
-    from opsleuth.graph.prepare import Opened, Settings, StartRequest  # noqa: PLC0415
-    from opsleuth.graph.session import Runner  # noqa: PLC0415
-    from opsleuth.graph.wiring import Parts  # noqa: PLC0415
-    from opsleuth.models.settings import ModelSettings  # noqa: PLC0415
-    from opsleuth.state.base import to_json  # noqa: PLC0415
-    from opsleuth.state.clock import SystemClock  # noqa: PLC0415
-    from opsleuth.tools.sources.base import Sources  # noqa: PLC0415
-    from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec  # noqa: PLC0415
+    from opsleuth.checkpoints.store import Store
+    from opsleuth.configuration.model_settings import ModelSettings
+    from opsleuth.graph.lifecycle.first_state import OpenedSources, RunSettings, StartRequest
+    from opsleuth.graph.lifecycle.session import Runner
+    from opsleuth.graph.lifecycle.wiring import AttemptParts
+    from opsleuth.redaction.redactor import Redactor
+    from opsleuth.state.base import to_json
+    from opsleuth.state.clock import SystemClock
+    from opsleuth.tools.sources.source_protocols import RunSources
+    from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
     class Look(Arguments):
         thing: str
@@ -147,9 +147,9 @@ def opsleuth(url: str, folder: Path, calls: int) -> dict[str, float]:
         since=datetime(2024, 5, 1, 14, tzinfo=UTC),
         until=datetime(2024, 5, 1, 15, tzinfo=UTC),
         limits={"turns": 1_000, "tokens": 10**9},
-        settings=Settings(planner="model", model=to_json(model)),
+        settings=RunSettings(planner="model", model=to_json(model)),
     )
-    parts = Parts(sources=lambda _: Opened(Sources()), specs=[tool])
+    parts = AttemptParts(sources=lambda _: OpenedSources(RunSources()), specs=[tool])
     with Store.open(folder / "x.db", SystemClock(), Redactor()) as store:
         began = time.monotonic()
         asyncio.run(Runner(store, parts=parts).start(request))
@@ -157,10 +157,10 @@ def opsleuth(url: str, folder: Path, calls: int) -> dict[str, float]:
 
 
 def agent(url: str, folder: Path, calls: int) -> dict[str, float]:
-    from langchain.agents import create_agent  # noqa: PLC0415
-    from langchain_core.tools import tool  # noqa: PLC0415
-    from langchain_openai import ChatOpenAI  # noqa: PLC0415
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # noqa: PLC0415
+    from langchain.agents import create_agent
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
     @tool
     async def look(thing: str, why: str) -> str:
@@ -183,12 +183,12 @@ def agent(url: str, folder: Path, calls: int) -> dict[str, float]:
 
 def opsleuth_start(url: str, folder: Path) -> None:
     """The whole command line, up to its first request."""
-    import contextlib  # noqa: PLC0415
-    import os  # noqa: PLC0415
+    import contextlib
+    import os
 
     os.environ |= {"OPSLEUTH_BASE_URL": url, "OPSLEUTH_MODEL": "m", "OPSLEUTH_REVIEWER": "none"}
     os.environ |= {name: str(folder) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-    from opsleuth.cli import main as command  # noqa: PLC0415
+    from opsleuth.cli import main as command
 
     with (
         Path(os.devnull).open("w") as unread,

@@ -10,9 +10,9 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from opsleuth.models.context import Context
 from opsleuth.models.planner import Observation, PlannerView
-from opsleuth.models.tokens import BYTES_A_TOKEN, estimate
+from opsleuth.models.planner_context import PlannerContext
+from opsleuth.models.token_estimate import BYTES_A_TOKEN, estimate_tokens
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.investigation import Investigation, Window
 
@@ -38,7 +38,7 @@ def observation(number: int, tokens: int = TOKENS) -> Observation:
 
 def sent(turns: int, tokens: int = TOKENS, window: int = 32_000) -> tuple[int, int]:
     """Tokens of observations in sum over so many turns: sent whole each time, and as we send them."""
-    context = Context("", window=window, reply=2_000, fixed=0, native=True)
+    context = PlannerContext("", window=window, reply=2_000, fixed=0, native=True)
     observed = [observation(n, tokens) for n in range(1, turns + 1)]
     empty = _size(context, [])
     ours = sum(_size(context, observed[:n]) - empty for n in range(1, turns + 1))
@@ -46,9 +46,11 @@ def sent(turns: int, tokens: int = TOKENS, window: int = 32_000) -> tuple[int, i
     return sum(sum(whole[:n]) for n in range(1, turns + 1)), ours
 
 
-def _size(context: Context, observed: Sequence[Observation]) -> int:
+def _size(context: PlannerContext, observed: Sequence[Observation]) -> int:
     state = Investigation(question="why", window=WINDOW, observations=len(observed))
-    return estimate(json.dumps(context.messages(PlannerView(state, observed, (), ())), ensure_ascii=False))
+    return estimate_tokens(
+        json.dumps(context.messages(PlannerView(state, observed, (), ())), ensure_ascii=False)
+    )
 
 
 def main() -> None:

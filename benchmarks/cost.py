@@ -14,19 +14,19 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from opsleuth.analysis.records import Span
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.analysis.records import TimeRange
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.prepare import Settings, StartRequest
-from opsleuth.graph.session import Runner
+from opsleuth.configuration.secret_references import Vault
+from opsleuth.configuration.source_settings import LogFilesSettings
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.run_id import new_run_id
-from opsleuth.tools.sources.base import Wanted
-from opsleuth.tools.sources.case import CaseFolder
-from opsleuth.tools.sources.live import Surroundings
+from opsleuth.tools.sources.case_source import CaseSource
+from opsleuth.tools.sources.live_source import SourceRuntime
 from opsleuth.tools.sources.logfiles import LogFilesSource
-from opsleuth.tools.sources.secrets import Vault
-from opsleuth.tools.sources.settings import LogFiles
+from opsleuth.tools.sources.source_protocols import LogFilter
 
 COPIES = 10
 TABLES = ("*.csv", "*.jsonl")
@@ -69,7 +69,7 @@ def investigated(folder: Path) -> None:
     """A whole run without a model, with everything that has to be loaded for it."""
     clock = SystemClock()
     with TemporaryDirectory() as made, Store.open(Path(made) / "runs.db", clock, Redactor()) as store:
-        settings = Settings(case=str(folder), planner="offline", read_only=True)
+        settings = RunSettings(case=str(folder), planner="offline", read_only=True)
         request = StartRequest(run=new_run_id(clock.now()), settings=settings)
         outcome = asyncio.run(Runner(store, clock=clock).start(request))
     told(0.0, f"investigated ({(outcome.report or {}).get('verdict')})")
@@ -77,21 +77,21 @@ def investigated(folder: Path) -> None:
 
 def searched(folder: Path) -> None:
     """Stream ten minutes out of the middle of a long log."""
-    case = CaseFolder.open(folder)
+    case = CaseSource.open(folder)
     middle = (case.incident.span.start + case.incident.span.end) / 2
     start, wall = time.process_time(), time.perf_counter()
-    lines = sum(1 for line in case.scan_logs(span=Span(middle, middle + 600)) if line.time is not None)
+    lines = sum(1 for line in case.scan_logs(span=TimeRange(middle, middle + 600)) if line.time is not None)
     told(start, f"{lines} lines in {time.perf_counter() - wall:.2f} s")
 
 
 def sought(folder: Path, *, with_ripgrep: bool) -> None:
     """The lines with a rare text in a tenth of a long log."""
-    whole = CaseFolder.open(folder).incident.span
-    span = Span(whole.start, whole.start + (whole.end - whole.start) / 10)
-    settings = LogFiles(files=(str(folder / "logs.jsonl"),))
-    source = LogFilesSource("logs", settings, Surroundings(Vault(), SystemClock()))
+    whole = CaseSource.open(folder).incident.span
+    span = TimeRange(whole.start, whole.start + (whole.end - whole.start) / 10)
+    settings = LogFilesSettings(files=(str(folder / "logs.jsonl"),))
+    source = LogFilesSource("logs", settings, SourceRuntime(Vault(), SystemClock()))
     start, wall = time.process_time(), time.perf_counter()
-    sifted = asyncio.run(source.sift_logs(Wanted(text=RARE), span)) if with_ripgrep else None
+    sifted = asyncio.run(source.filter_logs(LogFilter(text=RARE), span)) if with_ripgrep else None
     lines = sifted.lines if sifted else source.scan_logs(span=span)
     number = sum(RARE in line.message for line in lines)
     told(start, f"{number} lines in {time.perf_counter() - wall:.2f} s")

@@ -17,7 +17,7 @@ DAY = 86_400.0
 STORMS, STORM_SHARE, STORM_SECONDS = 10, 0.1, 60.0
 """So many times a day, together so much of the day's runs come within a minute each."""
 CONNECTIONS = 7
-"""Of one worker at the most: one for its runs, one for its sign of life, up to five for the queue."""
+"""Of one worker at the most: one for its runs, one for its heartbeat, up to five for the queue."""
 SPREAD = 0.4
 """Standard deviation of the logarithm of a run's seconds."""
 
@@ -65,7 +65,7 @@ def main() -> None:
     ):
         parser.add_argument(f"--{name}", type=float, default=cost)
     given = parser.parse_args()
-    waits, most = simulate(given.day, given.slots, given.seconds, random.Random(1))  # noqa: S311 - repeatable
+    waits, most = simulate(given.day, given.slots, given.seconds, random.Random(1))
     waits.sort()
     rate, peak = given.day / DAY, most / given.seconds
     workers = -(-given.slots // given.slots_a_worker)

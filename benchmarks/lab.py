@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from opsleuth.scenarios.lab.faults import FAULTS, Fault
+from opsleuth.scenarios.lab.faults import FAULTS, LabFault
 
 OPSLEUTH = (sys.executable, "-m", "opsleuth")
 
@@ -33,7 +33,7 @@ def lab(folder: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def investigated(folder: Path, fault: Fault, after: float) -> dict[str, Any]:
+def investigated(folder: Path, fault: LabFault, after: float) -> dict[str, Any]:
     """Break, investigate, heal: what was named first, and the seconds of each part."""
     told = lab(folder, "fault", fault.name, "--after", str(after))
     alert = float(re.findall(r"came after (\d+)", told)[0])

@@ -27,30 +27,33 @@ import psycopg
 import uvicorn
 from usage import Cores, Usage, family_seconds, postmaster, seconds
 
-from opsleuth.checkpoints.places import Server
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.database_urls import PostgresServer
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.prepare import Opened, Settings
-from opsleuth.graph.wiring import Parts
-from opsleuth.models.server.replies import Entry, Request
-from opsleuth.models.server.serve import ModelServer
-from opsleuth.models.settings import ModelSettings
-from opsleuth.service.app import build
-from opsleuth.service.context import ApiContext
-from opsleuth.service.intake import Intake
-from opsleuth.service.queue import make_queue
-from opsleuth.service.settings import service_of
-from opsleuth.service.stores import Stores
-from opsleuth.service.worker import Worker
-from opsleuth.service.working import until_signal
+from opsleuth.configuration.model_settings import ModelSettings
+from opsleuth.configuration.service_settings import parse_service_settings
+from opsleuth.graph.lifecycle.first_state import OpenedSources, RunSettings
+from opsleuth.graph.lifecycle.wiring import AttemptParts
+from opsleuth.models.server.chat_replies import Entry, Request
+from opsleuth.models.server.model_server import ModelServer
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.service.api_context import ApiContext
+from opsleuth.service.app import build_app
+from opsleuth.service.commands.worker import run_until_signal
+from opsleuth.service.intake import RequestIntake
+from opsleuth.service.intake_lanes import IntakeLanes
+from opsleuth.service.queue import create_queue_tables
+from opsleuth.service.store_pool import StorePool
+from opsleuth.service.worker import RunWorker
 from opsleuth.state.base import to_json
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.outcome import FINISHED
-from opsleuth.tools.sources.base import Sources
+from opsleuth.state.run_status import FINISHED_STATUSES
+from opsleuth.tools.sources.source_protocols import RunSources
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
 FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(["many", "opsleuth.graph.session", "opsleuth.models.assemble"])
+FORKING.set_forkserver_preload(
+    ["many", "opsleuth.graph.lifecycle.session", "opsleuth.models.planner_factory"]
+)
 _QUESTION = re.compile(r"(?:alone|run) \d+ of this measurement")
 TABLE = {"requests_per_minute": 1e9}
 _DATABASE = (
@@ -110,7 +113,7 @@ class Thinking(ModelServer):
         return {"decision": {"reason": "enough", "conclusion": conclusion}}
 
 
-def parts(look: float) -> Parts:
+def parts(look: float) -> AttemptParts:
     async def run(arguments: Look, _: ToolContext) -> ToolResult:
         await asyncio.sleep(look)
         rows = [{"n": n, "value": 7} for n in range(50)]
@@ -119,24 +122,34 @@ def parts(look: float) -> Parts:
         )
 
     spec = ToolSpec(name="look", purpose="Look.", not_for="-", arguments=Look, example={"thing": 1}, run=run)
-    return Parts(sources=lambda _: Opened(Sources()), specs=(spec,), effects=lambda _: ())
+    return AttemptParts(sources=lambda _: OpenedSources(RunSources()), specs=(spec,), effects=lambda _: ())
 
 
 def work(url: str, folder: str, slots: int, look: float) -> None:
     """A worker's process."""
-    worker = Worker(Server(url, Path(folder)), service_of(TABLE, "here"), SystemClock(), slots, parts(look))
-    asyncio.run(until_signal(worker))
+    worker = RunWorker(
+        PostgresServer(url, Path(folder)),
+        parse_service_settings(TABLE, "here"),
+        SystemClock(),
+        slots,
+        parts(look),
+    )
+    asyncio.run(run_until_signal(worker))
 
 
 def answer(url: str, folder: str, model: Mapping[str, Any], port: int) -> None:
     """The API's process."""
-    clock, server = SystemClock(), Server(url, Path(folder))
-    settings = Settings(planner="model", model=model)
-    intake = Intake(settings, lambda store, taken: store.jobs.put(taken), clock)
+    clock, server = SystemClock(), PostgresServer(url, Path(folder))
+    settings = RunSettings(planner="model", model=model)
+    intake = RequestIntake(settings, lambda store, taken: store.jobs.put_all(taken), clock)
     context = ApiContext(
-        Stores(lambda: Store.open(server, clock, Redactor())), intake, service_of(TABLE, "here"), clock
+        StorePool(lambda: Store.open(server, clock, Redactor())),
+        IntakeLanes(StorePool(lambda: Store.open(server, clock, Redactor()), size=2)),
+        intake,
+        parse_service_settings(TABLE, "here"),
+        clock,
     )
-    uvicorn.run(build(context), port=port, log_config=None)
+    uvicorn.run(build_app(context), port=port, log_config=None)
 
 
 @contextmanager
@@ -170,7 +183,9 @@ async def over(url: str, runs: Sequence[str]) -> None:
     """Wait until these runs have ended; one short question for all, so that asking costs next to nothing."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         while True:
-            found = await (await connection.execute(_OVER, (list(runs), sorted(FINISHED)))).fetchone()
+            found = await (
+                await connection.execute(_OVER, (list(runs), sorted(FINISHED_STATUSES)))
+            ).fetchone()
             if found and found[0] == len(runs):
                 return
             await asyncio.sleep(0.02 if len(runs) == 1 else 0.2)
@@ -279,8 +294,8 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=float, default=pause)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="many-") as folder, Thinking(given.turns, given.think) as model:
-        server = Server(given.url, Path(folder))
-        make_queue(server)
+        server = PostgresServer(given.url, Path(folder))
+        create_queue_tables(server)
         settings = ModelSettings.model_validate(
             {"model": "scripted", "base_url": model.base_url, "reviewer": "none"}
         )

@@ -3,7 +3,7 @@
     python benchmarks/models_on_incidents.py INCIDENTS [COUNT [KIND…]]
 
 INCIDENTS holds sets of recorded incidents with their keys. Prints a line for each kind of model: how the runs ended,
-how many requests they took, how many findings of their reports rest on nothing that was verified (there should be
+how many requests they took, how many findings of their reports rest on no claim that holds (there should be
 none), how many named the right service first and among their first three, and for how many the program had to
 make the ranking itself, because nobody had found a cause (`ranked`). `informed` knows the key and says so where
 the evidence shows it: what a better model than any rule could reach. `small` is a real one of 135 million
@@ -23,26 +23,27 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.evals.cases import Case, Expected, load_set
-from opsleuth.evals.score import Score, score
-from opsleuth.graph.outcome import Outcome
-from opsleuth.graph.prepare import Settings, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.models.server.faults import NAMES
-from opsleuth.models.server.rules import RULES, investigator, seen
-from opsleuth.models.server.serve import Model, ModelServer
-from opsleuth.models.server.spoil import Spoiled
-from opsleuth.models.settings import ModelSettings
-from opsleuth.nodes.ranked import PURPOSE
+from opsleuth.configuration.model_settings import ModelSettings
+from opsleuth.evals.case_sets import load_case_set
+from opsleuth.evals.cases import EvalCase, ExpectedReport
+from opsleuth.evals.score import CaseScore, score_report
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.models.server.fault_injection import FaultyModel
+from opsleuth.models.server.model_server import Model, ModelServer
+from opsleuth.models.server.reply_faults import FAULT_NAMES
+from opsleuth.models.server.rule_models import RULES, evidence_in_request, reply_as_investigator
+from opsleuth.nodes.verify.fallback_ranking import PURPOSE
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.base import to_json
 from opsleuth.state.clock import SystemClock
 
 SMALL = Path(__file__).parents[1] / "tests" / "support" / "small_model.py"
 SMALL_TURNS, SMALL_WINDOW = 6, 5_000
 """Turns of a run, and tokens of a request, that a model on one thread is given."""
-KINDS = ("offline", "informed", *RULES, *(f"{name}@2" for name in NAMES), "small")
+KINDS = ("offline", "informed", *RULES, *(f"{name}@2" for name in FAULT_NAMES), "small")
 
 
 class Ended(NamedTuple):
@@ -54,7 +55,7 @@ class Ended(NamedTuple):
     requests: int
     unfounded: int
     ranked: bool
-    score: Score
+    score: CaseScore
 
 
 def main(folder: Path, count: int, kinds: Sequence[str]) -> None:
@@ -68,9 +69,9 @@ def main(folder: Path, count: int, kinds: Sequence[str]) -> None:
             show(kind, [run(case, kind, url) for case in cases])
 
 
-def chosen(folder: Path, count: int) -> Sequence[Case]:
+def chosen(folder: Path, count: int) -> Sequence[EvalCase]:
     """`count` incidents, evenly out of all sets."""
-    found = [case for key in sorted(folder.glob("*/answers.json")) for case in load_set(key.parent)]
+    found = [case for key in sorted(folder.glob("*/answers.json")) for case in load_case_set(key.parent)]
     return found[:: max(len(found) // count, 1)][:count]
 
 
@@ -86,7 +87,7 @@ def show(kind: str, ended: Sequence[Ended]) -> None:
     )
 
 
-def run(case: Case, kind: str, url: str | None = None) -> Ended:
+def run(case: EvalCase, kind: str, url: str | None = None) -> Ended:
     """One investigation; `url` is of a server that answers all of this kind."""
     if kind == "offline":
         return ended(case, investigate(case, None), 0)
@@ -100,19 +101,19 @@ def run(case: Case, kind: str, url: str | None = None) -> Ended:
         return ended(case, investigate(case, settings), len(server.requests))
 
 
-def model_of(case: Case, kind: str) -> Model:
+def model_of(case: EvalCase, kind: str) -> Model:
     if kind == "informed":
         return lambda request: informed(request, case.expected)
-    return Spoiled(RULES["investigator"], [kind]) if "@" in kind else RULES[kind]
+    return FaultyModel(RULES["investigator"], [kind]) if "@" in kind else RULES[kind]
 
 
-def informed(request: Mapping[str, Any], expected: Expected) -> Mapping[str, Any]:
+def informed(request: Mapping[str, Any], expected: ExpectedReport) -> Mapping[str, Any]:
     """The investigator, but where it blames the wrong service and the evidence holds a finding about the right one."""
-    entry = investigator(request)
+    entry = reply_as_investigator(request)
     decision = entry.get("decision", {})
     if "conclusion" not in decision:
         return entry
-    drafted, answers = decision["conclusion"], seen(request)
+    drafted, answers = decision["conclusion"], evidence_in_request(request)
     right = [(e, f) for e, r in answers.items() for f in findings(r) if f.get("service") in expected.services]
     if not right or any(c["service"] in expected.services for c in drafted.get("causes", ())):
         return entry
@@ -129,7 +130,7 @@ def findings(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def better(
     right: Sequence[tuple[str, Mapping[str, Any]]],
     answers: Mapping[str, Mapping[str, Any]],
-    expected: Expected,
+    expected: ExpectedReport,
 ) -> Mapping[str, Any]:
     evidence, finding = right[0]
     service = finding["service"]
@@ -163,7 +164,7 @@ def small_model() -> Iterator[str]:
         program.kill()
 
 
-def investigate(case: Case, settings: ModelSettings | None, **limits: int) -> Outcome:
+def investigate(case: EvalCase, settings: ModelSettings | None, **limits: int) -> AttemptOutcome:
     with (
         tempfile.TemporaryDirectory() as folder,
         Store.open(Path(folder) / "x.db", SystemClock(), Redactor()) as store,
@@ -171,7 +172,7 @@ def investigate(case: Case, settings: ModelSettings | None, **limits: int) -> Ou
         request = StartRequest(
             run="inv-20240501-test",
             limits=limits,
-            settings=Settings(
+            settings=RunSettings(
                 case=str(case.folder),
                 planner="model" if settings else "offline",
                 model=to_json(settings) if settings else None,
@@ -180,10 +181,10 @@ def investigate(case: Case, settings: ModelSettings | None, **limits: int) -> Ou
         return asyncio.run(Runner(store).start(request))
 
 
-def ended(case: Case, outcome: Outcome, requests: int) -> Ended:
+def ended(case: EvalCase, outcome: AttemptOutcome, requests: int) -> Ended:
     report: Mapping[str, Any] = outcome.report or {}
-    verified = {claim["id"] for claim in report.get("claims", ()) if claim["status"] == "verified"}
-    unfounded = [cause for cause in report.get("causes", ()) if not verified.intersection(cause["claims"])]
+    held = {claim["id"] for claim in report.get("claims", ()) if claim["status"] == "holds"}
+    unfounded = [cause for cause in report.get("causes", ()) if not held.intersection(cause["claims"])]
     return Ended(
         int(outcome.exit_code),
         str(outcome.stop_reason),
@@ -191,7 +192,7 @@ def ended(case: Case, outcome: Outcome, requests: int) -> Ended:
         requests,
         len(unfounded),
         any(row["purpose"] == PURPOSE for row in report.get("evidence", ())),
-        score(case, report),
+        score_report(case, report),
     )
 
 

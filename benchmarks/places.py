@@ -19,17 +19,17 @@ import psycopg
 import servers
 from steps import LOOK, Counted
 
-from opsleuth.checkpoints.places import Place, Server
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.database_urls import Place, PostgresServer
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.prepare import Opened, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.graph.wiring import Parts
-from opsleuth.models.scripted import ScriptedPlanner
+from opsleuth.graph.lifecycle.first_state import OpenedSources, StartRequest
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.graph.lifecycle.wiring import AttemptParts
+from opsleuth.models.scripted_planner import ScriptedPlanner
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.decision import Decision
-from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.sources.source_protocols import RunSources
 
 TURNS = 8
 Figures = dict[str, float]
@@ -48,7 +48,9 @@ def investigate(place: Place, runs: int) -> None:
                 for turn in range(TURNS)
             ]
             planner = ScriptedPlanner(script)
-            parts = Parts(sources=lambda _: Opened(Sources()), planner=lambda _, p=planner: p, specs=(LOOK,))  # type: ignore[misc]
+            parts = AttemptParts(
+                sources=lambda _: OpenedSources(RunSources()), planner=lambda _, p=planner: p, specs=(LOOK,)
+            )  # type: ignore[misc]
             request = StartRequest(
                 run=f"inv-20261129-{number:04d}",
                 question="what is the matter",
@@ -91,7 +93,8 @@ def main(runs: int) -> None:
         path, url = Path(folder) / "runs.db", server.database()
         found = {
             "SQLite": measured(path, runs, in_file(path)) | {"connections": 2},
-            "PostgreSQL": measured(Server(url, Path(folder)), runs, on_server(url)) | {"connections": 1},
+            "PostgreSQL": measured(PostgresServer(url, Path(folder)), runs, on_server(url))
+            | {"connections": 1},
         }
     for name, figures in found.items():
         print(f"{name:<12}", *(f"{value:>12,.1f} {what}" for what, value in figures.items()))

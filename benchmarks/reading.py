@@ -8,11 +8,11 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import FakeClock
-from opsleuth.state.outcome import Status, StopReason, Verdict
+from opsleuth.state.run_status import Status, StopReason, Verdict
 
 RUNS, STEPS, TRIES = 10_000, 2_000, 5
 LONG = "inv-20261129-0000"

@@ -9,30 +9,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from opsleuth.evals.run import EvalRequest, evaluate
-from opsleuth.evals.score import Score
-from opsleuth.evals.statistics import share
-from opsleuth.scenarios.generator import KINDS, LEVELS, generate_set
+from opsleuth.evals.evaluation import EvalRequest, evaluate_set
+from opsleuth.evals.score import CaseScore
+from opsleuth.evals.statistics import wilson_interval
+from opsleuth.scenarios.generator import KINDS, LEVELS, generate_incident_set
 
 DEFAULTS = (5, 2, 40)
 FAULTS = [kind for kind in KINDS if kind != "healthy"]
 
 
-def scores(folder: Path) -> Sequence[Score]:
+def scores(folder: Path) -> Sequence[CaseScore]:
     """Investigate every case of a set."""
-    found: list[Score] = []
-    evaluate(EvalRequest(folder, jobs=2), lambda score, *_: found.append(score))
+    found: list[CaseScore] = []
+    evaluate_set(EvalRequest(folder, jobs=2), lambda score, *_: found.append(score))
     return found
 
 
 def line(name: str, right: Sequence[bool]) -> None:
-    found = share(sum(right), len(right))
+    found = wilson_interval(sum(right), len(right))
     print(
         f"  {name:<28}{found.right:>4}/{found.total:<5}{100 * found.value:5.1f} % ({100 * found.low:.1f} to {100 * found.high:.1f})"
     )
 
 
-def show(name: str, results: Sequence[Score]) -> None:
+def show(name: str, results: Sequence[CaseScore]) -> None:
     print(f"{name}: {len(results)} cases, mean {sum(s.calls for s in results) / len(results):.1f} calls")
     caused = [s for s in results if s.top1 is not None]
     healthy = [s for s in results if s.expected == "healthy"]
@@ -55,9 +55,11 @@ def main() -> None:
     with TemporaryDirectory() as made:
         for level in LEVELS:
             folder = Path(made) / level
-            generate_set(folder, per=per, seed=seed, kinds=FAULTS, levels=[level])
+            generate_incident_set(folder, per=per, seed=seed, kinds=FAULTS, levels=[level])
             show(f"generated, {level} ({LEVELS[level]:g} spreads), seed {seed}", scores(folder))
-        generate_set(Path(made) / "healthy", per=healthy, seed=seed, kinds=["healthy"], levels=["middle"])
+        generate_incident_set(
+            Path(made) / "healthy", per=healthy, seed=seed, kinds=["healthy"], levels=["middle"]
+        )
         show("generated, healthy", scores(Path(made) / "healthy"))
 
 

@@ -16,16 +16,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.prepare import Opened, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.graph.wiring import Parts
-from opsleuth.models.scripted import ScriptedPlanner
+from opsleuth.graph.lifecycle.first_state import OpenedSources, StartRequest
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.graph.lifecycle.wiring import AttemptParts
+from opsleuth.models.scripted_planner import ScriptedPlanner
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.decision import Decision
-from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.sources.source_protocols import RunSources
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
 NODES_PER_TURN = 3
@@ -83,8 +83,10 @@ def main(turns: int) -> None:
         path = Path(folder) / "steps.db"
         clock = SystemClock()
         store = Store.open(path, clock, Redactor())
-        parts = Parts(
-            sources=lambda _: Opened(Sources()), planner=lambda _: ScriptedPlanner(script), specs=(LOOK,)
+        parts = AttemptParts(
+            sources=lambda _: OpenedSources(RunSources()),
+            planner=lambda _: ScriptedPlanner(script),
+            specs=(LOOK,),
         )
         request = StartRequest(
             run="inv-20240501-test",

@@ -1,1 +1,1 @@
-"""What outlives the process: checkpoints, runs, trace, evidence, approvals, effects. One redaction funnel before all."""
+"""Everything that outlives the process: checkpoints, runs, trace, evidence, approvals, effects. All of it is redacted first."""

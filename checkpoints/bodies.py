@@ -1,4 +1,4 @@
-"""Records by content: each is stored once under its SHA-256, compressed, whatever points at it."""
+"""Stored bodies: each is kept once under its SHA-256, compressed, however often it is referenced."""
 
 import hashlib
 import json
@@ -6,9 +6,11 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.errors import NotFound, Unreadable
-from opsleuth.state.canonical import canonical
+from opsleuth.checkpoints.errors import NotFoundError, UnreadableStoreError
+from opsleuth.checkpoints.runs import RunsTable
+from opsleuth.checkpoints.table_context import Table, TableContext
+from opsleuth.state.canonical_json import to_canonical_json
+from opsleuth.state.json_types import JSON
 
 CAP = 4_000_000
 """Bytes of one body before compression. What is beyond is left out of the middle, marked and counted."""
@@ -18,7 +20,7 @@ INSERT INTO bodies (sha256, size, left_out, data) VALUES (:sha256, :size, :left_
 """
 
 
-class Body(NamedTuple):
+class StoredBody(NamedTuple):
     """How a record is stored: `size` in bytes before compression, `stored` after, `left_out` of the middle."""
 
     sha256: str
@@ -27,7 +29,7 @@ class Body(NamedTuple):
     left_out: int
 
 
-class Packed(NamedTuple):
+class PackedBody(NamedTuple):
     """A record on its way into the store; `raw` is its canonical text."""
 
     sha256: str
@@ -35,19 +37,16 @@ class Packed(NamedTuple):
     left_out: int
 
 
-class Bodies:
+class BodiesTable(Table):
     """The table of bodies."""
 
-    def __init__(self, backing: Backing) -> None:
-        self._backing, self._db = backing, backing.db
-
-    def pack(self, record: Mapping[str, Any]) -> Packed:
+    def pack(self, record: Mapping[str, Any]) -> PackedBody:
         """A record as it is stored, redacted first and then bounded. Takes long for a long one: not in a transaction."""
-        text, left_out = bounded(self._backing.redactor(record).value)
+        text, left_out = bound_record(self._backing.redactor(record).value)
         raw = text.encode()
-        return Packed(hashlib.sha256(raw).hexdigest(), raw, left_out)
+        return PackedBody(hashlib.sha256(raw).hexdigest(), raw, left_out)
 
-    def put(self, packed: Packed) -> str:
+    def put(self, packed: PackedBody) -> str:
         """Store it; returns its hash. The same record again costs nothing."""
         sha256, raw, left_out = packed
         if self._db.row("SELECT 1 FROM bodies WHERE sha256 = ?", (sha256,)) is None:
@@ -55,48 +54,56 @@ class Bodies:
             self._db.change(_INSERT, values)
         return sha256
 
-    def info(self, sha256: str) -> Body:
-        """The sizes of a stored body. Raises NotFound."""
+    def info(self, sha256: str) -> StoredBody:
+        """The sizes of a stored body. Raises NotFoundError."""
         row = self._db.row("SELECT size, length(data), left_out FROM bodies WHERE sha256 = ?", (sha256,))
         if row is None:
-            raise NotFound(f"body {sha256[:12]} is not stored: it was pruned with its run")
-        return Body(sha256, *row)
+            raise NotFoundError(f"body {sha256[:12]} is not stored: it was pruned with its run")
+        return StoredBody(sha256, *row)
 
     def record(self, sha256: str) -> dict[str, Any]:
-        """The stored record. Raises NotFound, and Unreadable if the bytes are not those of the hash."""
+        """The stored record. Raises NotFoundError, and UnreadableStoreError if the bytes are not those of the hash."""
         row = self._db.row("SELECT data FROM bodies WHERE sha256 = ?", (sha256,))
         if row is None:
-            raise NotFound(f"body {sha256[:12]} is not stored: it was pruned with its run")
+            raise NotFoundError(f"body {sha256[:12]} is not stored: it was pruned with its run")
         try:
             raw = zlib.decompress(row["data"])
         except zlib.error as error:
-            raise Unreadable(f"body {sha256[:12]} is damaged: {error}") from error
+            raise UnreadableStoreError(f"body {sha256[:12]} is damaged: {error}") from error
         if hashlib.sha256(raw).hexdigest() != sha256:
-            raise Unreadable(f"body {sha256[:12]} was changed: its bytes do not have this hash")
+            raise UnreadableStoreError(f"body {sha256[:12]} was changed: its bytes do not have this hash")
         found: dict[str, Any] = json.loads(raw)
         return found
 
 
-def bounded(record: Mapping[str, Any], cap: int = CAP) -> tuple[str, int]:
+class BodyTable(Table):
+    """A table whose rows point at bodies, and which a fork reads along its lineage."""
+
+    def __init__(self, backing: TableContext, bodies: BodiesTable, runs: RunsTable) -> None:
+        super().__init__(backing)
+        self._bodies, self._runs = bodies, runs
+
+
+def bound_record(record: Mapping[str, Any], cap: int = CAP) -> tuple[str, int]:
     """The canonical text of a record within `cap` bytes, and how many characters were left out of it.
 
     Long strings lose their middle first. If that does not do, the document becomes
     `{"head": …, "left_out": n, "tail": …}` with the beginning and end of its canonical text.
     """
-    text = canonical(record)
+    text = to_canonical_json(record)
     if len(text) * 4 <= cap or len(text.encode()) <= cap:
         return text, 0
-    shorter, left_out = _shorten(record, cap // 4)
-    text = canonical(shorter)
+    shorter, left_out = _shorten_strings(record, cap // 4)
+    text = to_canonical_json(shorter)
     if len(text.encode()) <= cap:
         return text, left_out
     part = cap // 16  # a character is up to four bytes, and may need six once more as JSON
     hole = len(text) - 2 * part
     wrapped = {"head": text[:part], "left_out": hole + left_out, "tail": text[-part:]}
-    return canonical(wrapped), hole + left_out
+    return to_canonical_json(wrapped), hole + left_out
 
 
-def cut(text: str, limit: int) -> tuple[str, int]:
+def cut_middle(text: str, limit: int) -> tuple[str, int]:
     """Head and tail of a text, the hole between them marked and counted; all of it if it has `limit` characters."""
     if len(text) <= limit:
         return text, 0
@@ -105,13 +112,13 @@ def cut(text: str, limit: int) -> tuple[str, int]:
     return f"{text[:head]}\n[… {hole} characters left out …]\n{text[len(text) - tail :]}", hole
 
 
-def _shorten(value: Any, limit: int) -> tuple[Any, int]:  # noqa: ANN401 - any JSON value
+def _shorten_strings(value: JSON, limit: int) -> tuple[Any, int]:
     if isinstance(value, str):
-        return cut(value, limit // 4)
+        return cut_middle(value, limit // 4)
     if isinstance(value, Mapping):
-        pairs = {key: _shorten(item, limit) for key, item in value.items()}
+        pairs = {key: _shorten_strings(item, limit) for key, item in value.items()}
         return {key: item for key, (item, _) in pairs.items()}, sum(n for _, n in pairs.values())
     if isinstance(value, list | tuple):
-        items = [_shorten(item, limit) for item in value]
+        items = [_shorten_strings(item, limit) for item in value]
         return [item for item, _ in items], sum(n for _, n in items)
     return value, 0

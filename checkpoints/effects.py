@@ -2,22 +2,33 @@
 
 started → done | failed_clean | unknown
 unknown → done                 a probe of the target found it
-unknown → started              the second and last try, where the target tells repeats apart by the key
+unknown → started              the second and last try, where the target recognises repeats by the key
 unknown → resolved             a person says that it happened, or that it did not
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from opsleuth.checkpoints.approvals import Approvals
-from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.db import Row
-from opsleuth.checkpoints.errors import AlreadyStarted, Conflict, NotApproved, NotFound
-from opsleuth.checkpoints.runs import Runs
-from opsleuth.state.canonical import digest
+from opsleuth.checkpoints.approvals import ApprovalsTable
+from opsleuth.checkpoints.database import Row
+from opsleuth.checkpoints.decoding import Decoders, decode_row
+from opsleuth.checkpoints.errors import (
+    AlreadyStartedError,
+    ConflictError,
+    NotApprovedError,
+    NotFoundError,
+)
+from opsleuth.checkpoints.runs import RunsTable
+from opsleuth.checkpoints.seals import seal_stored
+from opsleuth.checkpoints.table_context import TableContext
+from opsleuth.state.canonical_json import canonical_sha256
 
+ANCESTOR_EFFECTS = "ancestor_effects"
+"""In the settings of a fork: how many effects each of its ancestors had when it was made."""
+REPLAYED = "replayed"
+"""In the result of an effect: a recording was replayed, and nothing was executed."""
 EffectStatus = Literal["started", "done", "failed_clean", "unknown", "resolved"]
 Outcome = Literal["happened", "absent"]
 
@@ -36,7 +47,7 @@ class Effect:
     @property
     def key(self) -> str:
         """Hash of call id, canonical arguments and target; also the idempotency key that the target is given."""
-        return digest([self.call_id, self.arguments, self.target])
+        return canonical_sha256([self.call_id, self.arguments, self.target])
 
     @property
     def digest(self) -> str:
@@ -44,12 +55,16 @@ class Effect:
         return content_digest(self.tool, self.arguments, self.target)
 
 
-class Grant(NamedTuple):
-    """The approval that an effect rests on: its id, and the digest and policy version that it must have."""
+class EffectGrant(NamedTuple):
+    """The approval that an effect rests on: its id, and the digest and policy version that it must have.
+
+    `elsewhere` are run and key of equal effects of other branches that the person was shown.
+    """
 
     approval: str
     digest: str
     policy_version: str = ""
+    elsewhere: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +96,21 @@ class EffectRow:
     result: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def is_replayed(self) -> bool:
+        """Whether a recording was replayed instead of a target: nothing was executed."""
+        return bool(self.result.get(REPLAYED))
+
+    @property
+    def may_have_happened(self) -> bool:
+        """Whether the change was made, or nobody knows."""
+        return self.status in ("started", "done", "unknown") or self.outcome == "happened"
+
+    @property
+    def check_missing(self) -> bool:
+        """Whether it was looked for and nobody could tell: `not checked` is not a pass."""
+        return self.happened and self.verified is None and bool(self.checked)
+
+    @property
     def happened(self) -> bool:
         """Whether it is certain that the change was made."""
         return self.status == "done" or self.outcome == "happened"
@@ -88,10 +118,9 @@ class EffectRow:
 
 def content_digest(tool: str, arguments: Mapping[str, Any], target: str | None) -> str:
     """SHA-256 over tool, canonical arguments and target, as 64 hex digits."""
-    return digest({"tool": tool, "arguments": arguments, "target": target})
+    return canonical_sha256({"tool": tool, "arguments": arguments, "target": target})
 
 
-_COLUMNS = tuple(f.name for f in fields(EffectRow))
 _INSERT = """
 INSERT INTO effects (run, key, call_id, tool, target, arguments, digest, risk, approval, repeat_of, attempt, tries,
                      status, result, started, checked)
@@ -130,30 +159,38 @@ WHERE run = :run AND key = :key AND (status = 'done' OR outcome = 'happened')
 """
 
 
-class Effects:
+class EffectsLedger:
     """The table of effects."""
 
-    def __init__(self, backing: Backing, runs: Runs, approvals: Approvals) -> None:
+    def __init__(self, backing: TableContext, runs: RunsTable, approvals: ApprovalsTable) -> None:
         self._backing, self._db, self._runs, self._approvals = backing, backing.db, runs, approvals
 
     def start(
-        self, run: str, effect: Effect, *, attempt: int, grant: Grant | None = None, allowed: bool = False
+        self,
+        run: str,
+        effect: Effect,
+        *,
+        attempt: int,
+        grant: EffectGrant | None = None,
+        allowed: bool = False,
     ) -> EffectRow:
         """Mark an effect as started, using up its approval: both in one transaction, or neither.
 
         `allowed`: the operator's policy lets this high effect run without a person; a repeat never.
 
-        Raises NotApproved (a high effect, or a repeat, without a valid approval) and AlreadyStarted if the
+        Raises NotApprovedError (a high effect, a repeat, or one that another branch made, without a valid approval that
+        knows of it) and AlreadyStartedError if the
         ledger has this call, or, along the lineage, an equal effect that happened or may have happened and
         that `repeat_of` does not name.
         """
         if grant is None and (effect.repeat_of is not None or not (allowed or effect.risk == "low")):
-            raise NotApproved(
+            raise NotApprovedError(
                 f"{effect.call_id} ({effect.tool}, {effect.risk}) needs a person's approval first"
             )
         family = self._runs.lineage(run)[-1][0]  # a fork and its parent may be about to do the same
-        with self._db.write(family):
+        with self._db.write(family), self._db.write(run):
             self._refuse_same(run, effect)
+            self._refuse_unseen(run, effect, grant)
             if grant is not None:
                 self._approvals.use(
                     run,
@@ -163,7 +200,8 @@ class Effects:
                     policy_version=grant.policy_version,
                 )
             if not self._db.change(_INSERT, self._values(run, effect, attempt, grant)):
-                raise AlreadyStarted(f"{effect.call_id} is in the ledger already", run, effect.key)
+                raise AlreadyStartedError(f"{effect.call_id} is in the ledger already", run, effect.key)
+            seal_stored(self._db, run, "effects", [effect.key])
             return self.get(run, effect.key)
 
     def finish(
@@ -175,47 +213,55 @@ class Effects:
         *,
         attempt: int,
     ) -> EffectRow:
-        """Record the outcome of an effect that this attempt started. Raises Conflict if it did not, or has finished."""
+        """Record the outcome of an effect that this attempt started. Raises ConflictError if it did not, or has finished."""
         return self._set(
             _FINISH, run, key, status=status, result=self._backing.document(result), attempt=attempt
         )
 
     def found(self, run: str, key: str, result: Mapping[str, Any]) -> EffectRow:
-        """A probe of the target found an unknown effect: it is done. Raises Conflict if it is not unknown."""
+        """A probe of the target found an unknown effect: it is done. Raises ConflictError if it is not unknown."""
         return self._set(_FOUND, run, key, result=self._backing.document(result))
 
     def again(self, run: str, key: str, *, attempt: int) -> EffectRow:
         """Start the second and last try of an unknown effect that a probe did not find, under the same approval.
 
-        Only for a target that tells repeats apart by the key. Raises Conflict if it was tried twice.
+        Only for a target that recognises repeats by the key. Raises ConflictError if it was tried twice.
         """
         return self._set(_AGAIN, run, key, attempt=attempt)
 
     def resolve(self, run: str, key: str, outcome: Outcome, *, by: str, reason: str) -> EffectRow:
-        """A person's word on an unknown effect. Raises Conflict if it is not unknown (any more)."""
+        """A person's word on an unknown effect. Raises ConflictError if it is not unknown (any more)."""
         said = self._backing.document({"by": by, "reason": reason})
         return self._set(_RESOLVE, run, key, outcome=outcome, result=said)
 
     def check(self, run: str, key: str, *, passed: bool, seen: str) -> EffectRow:
-        """Record the postcondition's verdict on an effect that happened. Raises Conflict for any other."""
+        """Record the postcondition's verdict on an effect that happened. Raises ConflictError for any other."""
         return self._set(_CHECK, run, key, verified=int(passed), checked=self._backing.clean(seen))
+
+    def leave_unchecked(self, run: str, key: str, why: str) -> EffectRow:
+        """Record that the check of an effect gave no verdict. Raises ConflictError for one that did not happen."""
+        return self._set(_CHECK, run, key, verified=None, checked=self._backing.clean(why))
 
     def orphans(self, run: str, *, attempt: int) -> tuple[EffectRow, ...]:
         """All unknown effects of the run; those that another attempt started and never finished become unknown."""
-        self._db.change(_ORPHANS, {"run": run, "attempt": attempt})
+        with self._db.write(run):
+            if self._db.change(_ORPHANS, {"run": run, "attempt": attempt}):
+                seal_stored(self._db, run, "effects")
         return self.list(run, "unknown")
 
     def get(self, run: str, key: str) -> EffectRow:
-        """One row of this run. Raises NotFound."""
+        """One row of this run. Raises NotFoundError."""
         row = self._db.row("SELECT * FROM effects WHERE run = ? AND key = ?", (run, key))
         if row is None:
-            raise NotFound(f"no effect {key[:16]} in {run}")
-        return _effect(row)
+            raise NotFoundError(f"no effect {key[:16]} in {run}")
+        return _effect_from_row(row)
 
-    def of_call(self, run: str, call_id: str) -> EffectRow | None:
-        """The row of a call in this run, or None."""
-        row = self._db.row("SELECT * FROM effects WHERE run = ? AND call_id = ?", (run, call_id))
-        return _effect(row) if row else None
+    def of_call(self, run: str, call_id: str, digest: str | None = None) -> EffectRow | None:
+        """The row of a call in this run, or None; with `digest` only that of a call that does the same."""
+        rows = self._db.rows(
+            "SELECT * FROM effects WHERE run = ? AND call_id = ? ORDER BY rowid DESC", (run, call_id)
+        )
+        return next((_effect_from_row(row) for row in rows if digest in (None, row["digest"])), None)
 
     def lookup(
         self, run: str, tool: str, arguments: Mapping[str, Any], target: str | None
@@ -226,34 +272,81 @@ class Effects:
     def list(self, run: str, status: EffectStatus | None = None) -> tuple[EffectRow, ...]:
         """The run's own effects in the order in which they were started."""
         rows = self._db.rows("SELECT * FROM effects WHERE run = ? ORDER BY rowid", (run,))
-        return tuple(_effect(row) for row in rows if status in (None, row["status"]))
+        return tuple(_effect_from_row(row) for row in rows if status in (None, row["status"]))
 
     def along(self, run: str) -> tuple[EffectRow, ...]:
         """The effects of the run and of those that it was forked from, in the order in which they were started.
 
         Also what a parent did after the fork: runs branch, the world does not.
         """
-        rows = [row for member, _ in reversed(self._runs.lineage(run)) for row in self.list(member)]
-        return tuple(sorted(rows, key=lambda row: row.started))
+        rows = [
+            row
+            for member, _ in self._runs.lineage(run)
+            for row in self._db.rows("SELECT rowid AS place, effects.* FROM effects WHERE run = ?", (member,))
+        ]
+        return tuple(_effect_from_row(row) for row in sorted(rows, key=lambda row: int(row["place"])))
+
+    def find_elsewhere(
+        self, run: str, tool: str, arguments: Mapping[str, Any], target: str | None
+    ) -> tuple[EffectRow, ...]:
+        """Equal effects that happened, or may have, in the run's family and are not recorded for this run.
+
+        Those of siblings and descendants, and of ancestors since they were forked: runs branch, the world does not.
+        """
+        return self._elsewhere(run, content_digest(tool, arguments, target))
+
+    def count_of_ancestors(self, run: str) -> dict[str, int]:
+        """How many effects the run and each of its ancestors have: what a fork made now knows of."""
+        return {member: len(self.list(member)) for member, _ in self._runs.lineage(run)}
+
+    def _elsewhere(self, run: str, content: str) -> tuple[EffectRow, ...]:
+        recorded = {(row.run, row.key) for row in self._recorded(run)}
+        return tuple(
+            row
+            for member in self._runs.list_family(run)
+            if member != run
+            for row in self.list(member)
+            if row.digest == content and row.may_have_happened and (row.run, row.key) not in recorded
+        )
+
+    def _recorded(self, run: str) -> Sequence[EffectRow]:
+        """What ancestors had done when this run was forked, nearest first; of older versions' forks all of it."""
+        row = self._runs.get(run)
+        known: Mapping[str, int] = row.settings.get(ANCESTOR_EFFECTS, {}) if row else {}
+        return [
+            effect
+            for member, _ in self._runs.lineage(run)[1:]
+            for effect in reversed(self.list(member)[: known.get(member)])
+        ]
 
     def _same(self, run: str, content: str) -> EffectRow | None:
-        for member, _ in self._runs.lineage(run):
-            row = self._db.row(_SAME, {"run": member, "digest": content})
-            if row:
-                return _effect(row)
-        return None
+        row = self._db.row(_SAME, {"run": run, "digest": content})
+        if row:
+            return _effect_from_row(row)
+        found = (e for e in self._recorded(run) if e.digest == content and e.may_have_happened)
+        return next(found, None)
+
+    def _refuse_unseen(self, run: str, effect: Effect, grant: EffectGrant | None) -> None:
+        """Refuse what another branch has done, or may have, without a person who was shown that."""
+        seen = grant.elsewhere if grant else frozenset()
+        for row in self._elsewhere(run, effect.digest):
+            if (row.run, row.key) not in seen:
+                raise NotApprovedError(
+                    f"{row.run} made the same change as {row.call_id}, {row.status} since {row.started}: "
+                    "a person must decide whether to repeat it"
+                )
 
     def _refuse_same(self, run: str, effect: Effect) -> None:
         same = self._same(run, effect.digest)
         if same is not None and same.call_id != effect.repeat_of:
-            raise AlreadyStarted(
+            raise AlreadyStartedError(
                 f"{effect.tool} with these arguments is {same.status} since {same.started} ({same.call_id}): "
                 f"to do it again on purpose, ask with repeat_of={same.call_id}",
                 same.run,
                 same.key,
             )
 
-    def _values(self, run: str, effect: Effect, attempt: int, grant: Grant | None) -> dict[str, Any]:
+    def _values(self, run: str, effect: Effect, attempt: int, grant: EffectGrant | None) -> dict[str, Any]:
         return {
             "run": run,
             "key": effect.key,
@@ -269,24 +362,18 @@ class Effects:
             "now": self._backing.now(),
         }
 
-    def _set(self, sql: str, run: str, key: str, **values: Any) -> EffectRow:  # noqa: ANN401 - any column
-        with self._db.write():
+    def _set(self, sql: str, run: str, key: str, **values: object) -> EffectRow:
+        with self._db.write(run):
             if not self._db.change(sql, {"run": run, "key": key, "now": self._backing.now(), **values}):
                 found = self.get(run, key)
-                raise Conflict(
+                raise ConflictError(
                     f"effect {key[:16]} of {run} is {found.status} (attempt {found.attempt}, try {found.tries}): "
                     "this step is not possible from there"
                 )
+            seal_stored(self._db, run, "effects", [key])
             return self.get(run, key)
 
 
-def _effect(row: Row) -> EffectRow:
-    values = {name: row[name] for name in _COLUMNS}
-    return EffectRow(
-        **{
-            **values,
-            "arguments": json.loads(row["arguments"]),
-            "result": json.loads(row["result"]),
-            "verified": None if row["verified"] is None else bool(row["verified"]),
-        }
-    )
+def _effect_from_row(row: Row) -> EffectRow:
+    decoders: Decoders = {"arguments": json.loads, "result": json.loads, "verified": bool}
+    return decode_row(EffectRow, row, decoders, name=f"effect {row['call_id']} of {row['run']}")

@@ -1,33 +1,16 @@
-"""What can go wrong with the store. Each error carries the exit code that a command ends with.
-
-StoreError
-├── NotFound          no such run, evidence, approval (9)
-├── Ambiguous         a prefix fits several runs (9)
-├── Busy              another live process holds the run (10)
-│   └── Lost              this process held it, and was taken for dead
-├── Unreadable        no database, damaged, or written by a newer version; nothing was changed (11)
-│   └── Misfit            a row that the tables do not take
-├── Conflict          a compare-and-set changed no row: somebody was faster, or it is not allowed (2)
-│   ├── AlreadyDecided    the approval was answered before
-│   ├── WrongDigest       the answer names another call than the one that was asked
-│   ├── NotApproved       no valid approval for this effect: pending, denied, used, expired or stale
-│   └── AlreadyStarted    the ledger holds this effect already
-└── StoreFailed       the database cannot be written now: disk full, locked, I/O error (1)
-    └── NotWritable   no permission to create or write it (8)
-"""
+"""Errors of the store. The tree is drawn in `opsleuth.state.errors`."""
 
 from collections.abc import Sequence
 
-from opsleuth.state.outcome import ExitCode
+from opsleuth.state.errors import OpsleuthError
+from opsleuth.state.run_status import ExitCode
 
 
-class StoreError(Exception):
-    """Base of all errors of the store; `exit_code` is what a command ends with."""
-
-    exit_code = ExitCode.INTERNAL
+class StoreError(OpsleuthError):
+    """Base of all errors of the store."""
 
 
-class NotFound(StoreError):
+class NotFoundError(StoreError):
     """Nothing is stored under this id. `near` holds ids that look like it."""
 
     exit_code = ExitCode.NOT_FOUND
@@ -37,7 +20,7 @@ class NotFound(StoreError):
         self.near = tuple(near)
 
 
-class Ambiguous(StoreError):
+class AmbiguousIdError(StoreError):
     """A prefix fits several runs, given in `near`: type more of the id."""
 
     exit_code = ExitCode.NOT_FOUND
@@ -47,7 +30,7 @@ class Ambiguous(StoreError):
         self.near = tuple(near)
 
 
-class Busy(StoreError):
+class RunBusyError(StoreError):
     """Another live process holds the run's lock."""
 
     exit_code = ExitCode.BUSY
@@ -61,8 +44,8 @@ class Busy(StoreError):
         self.run, self.pid, self.host, self.since = run, pid, host, since
 
 
-class Lost(Busy):
-    """The run was held by this process, which was not heard of for too long: another one took it over."""
+class RunLostError(RunBusyError):
+    """The run was held by this process, which was not heard from for too long: another one took it over."""
 
     def __init__(self, run: str, pid: int | None, host: str | None, since: str | None) -> None:
         super().__init__(run, pid, host, since)
@@ -73,35 +56,35 @@ class Lost(Busy):
         )
 
 
-class Unreadable(StoreError):
-    """The file is no database of ours, is damaged, or was written by a newer version. Nothing was changed."""
+class UnreadableStoreError(StoreError):
+    """The file is not a database of ours, is damaged, or was written by a newer version. Nothing was changed."""
 
     exit_code = ExitCode.UNREADABLE
 
 
-class Misfit(Unreadable):
+class InvalidRowError(UnreadableStoreError):
     """A row that the tables do not take: a value is missing, of another type, or out of its range."""
 
 
-class Conflict(StoreError):
+class ConflictError(StoreError):
     """A compare-and-set changed no row."""
 
     exit_code = ExitCode.USAGE
 
 
-class AlreadyDecided(Conflict):
+class AlreadyDecidedError(ConflictError):
     """The approval was answered before; the first answer stands."""
 
 
-class WrongDigest(Conflict):
+class WrongDigestError(ConflictError):
     """The answer names another digest than the one that was shown."""
 
 
-class NotApproved(Conflict):
+class NotApprovedError(ConflictError):
     """No valid approval for exactly this effect: it must be asked (again)."""
 
 
-class AlreadyStarted(Conflict):
+class AlreadyStartedError(ConflictError):
     """The ledger holds this effect already, under `key` of run `run`: use its recorded result."""
 
     def __init__(self, text: str, run: str, key: str) -> None:
@@ -109,11 +92,11 @@ class AlreadyStarted(Conflict):
         self.run, self.key = run, key
 
 
-class StoreFailed(StoreError):
+class StoreFailedError(StoreError):
     """The database cannot be used now. What was committed before is safe; `opsleuth resume` goes on from there."""
 
 
-class NotWritable(StoreFailed):
+class NotWritableError(StoreFailedError):
     """No permission to create or to write the database."""
 
     exit_code = ExitCode.CONFIG

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.errors import NotFound
+from opsleuth.checkpoints.errors import NotFoundError
+from opsleuth.checkpoints.table_context import TableContext
 
 END = "end"
 """What comes next at a checkpoint where the run is over."""
@@ -19,6 +19,7 @@ FIELDS = (
     "schema_version",
     "question",
     "from_alert",
+    "follow_up",
     "alert",
     "unresolved",
     "absent",
@@ -32,8 +33,10 @@ FIELDS = (
     "unverified",
     "draft",
     "review",
+    "objections",
     "notices",
     "malformed",
+    "malformed_conclusion",
     "rework",
     "stalled",
     "budget",
@@ -49,7 +52,7 @@ _FORMS = "c4, head, head~2, before:act, or a whole checkpoint id"
 
 
 @dataclass(frozen=True)
-class Point:
+class CheckpointPoint:
     """One checkpoint. `id` is the framework's own, `number` its place in the run."""
 
     number: int
@@ -85,36 +88,38 @@ class Point:
         return int(used.get("turns", 0))
 
 
-class History:
+class CheckpointHistory:
     """Reads the framework's table of checkpoints; never writes it."""
 
-    def __init__(self, backing: Backing) -> None:
+    def __init__(self, backing: TableContext) -> None:
         self._db = backing.db
 
-    def list(self, run: str) -> tuple[Point, ...]:
-        """All checkpoints of a run, oldest first; none for a run that never began. Raises Unreadable."""
+    def list(self, run: str) -> tuple[CheckpointPoint, ...]:
+        """All checkpoints of a run, oldest first; none for a run that never began. Raises UnreadableStoreError."""
         documents = self._db.checkpoint_db.checkpoints(run)
         kept = [(name, d) for name, d in documents if _INPUT not in d["channel_values"]]
-        return tuple(Point(number, name, run, document) for number, (name, document) in enumerate(kept))
+        return tuple(
+            CheckpointPoint(number, name, run, document) for number, (name, document) in enumerate(kept)
+        )
 
-    def find(self, run: str, spec: str = "head") -> Point:
-        """The checkpoint that `spec` means. Raises NotFound."""
-        return find(self.list(run), run, spec)
+    def find(self, run: str, spec: str = "head") -> CheckpointPoint:
+        """The checkpoint that `spec` means. Raises NotFoundError."""
+        return find_checkpoint(self.list(run), run, spec)
 
 
-def split(address: str) -> tuple[str, str | None]:
+def split_address(address: str) -> tuple[str, str | None]:
     """`RUN@C` as run and checkpoint, the latter None where only a run is named; `@C` is one of the newest run."""
     run, at, spec = address.partition("@")
     return run or "-", spec if at else None
 
 
-def find(points: Sequence[Point], run: str, spec: str) -> Point:
+def find_checkpoint(points: Sequence[CheckpointPoint], run: str, spec: str) -> CheckpointPoint:
     """The checkpoint of a run's history that `c4`, `4`, `head`, `head~2`, `before:act` or an id means.
 
-    Raises NotFound, with what there is.
+    Raises NotFoundError, with what there is.
     """
     if not points:
-        raise NotFound(f"{run} has no checkpoint yet: it never began")
+        raise NotFoundError(f"{run} has no checkpoint yet: it never began")
     if spec.startswith("before:"):
         found = [point for point in points if point.next == spec.removeprefix("before:")]
     elif back := re.fullmatch(r"head(?:~(\d{1,6}))?", spec):
@@ -124,5 +129,7 @@ def find(points: Sequence[Point], run: str, spec: str) -> Point:
     else:
         found = [point for point in points if point.id == spec]
     if not found:
-        raise NotFound(f"no checkpoint {spec!r} in {run}: there are c0 to {points[-1].name}; write {_FORMS}")
+        raise NotFoundError(
+            f"no checkpoint {spec!r} in {run}: there are c0 to {points[-1].name}; write {_FORMS}"
+        )
     return found[-1]

@@ -1,21 +1,21 @@
-"""Which process works on a run, told from its row: pid, host and start, so that a reused pid is not mistaken."""
+"""Which process works on a run, read from its row: pid, host and start, so that a reused pid is recognised."""
 
 import os
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from opsleuth.state.outcome import Status
+from opsleuth.state.run_status import Status
 
 
-class Process(NamedTuple):
-    """`start` tells apart two processes that had the same pid; empty where the system does not say."""
+class ProcessIdentity(NamedTuple):
+    """`start` distinguishes two processes that had the same pid; empty where the system does not say."""
 
     pid: int
     host: str
     start: str
 
 
-class Held(Protocol):
+class HasHolder(Protocol):
     """What is needed to tell whether a run is alive."""
 
     @property
@@ -28,8 +28,8 @@ class Held(Protocol):
     def process_start(self) -> str | None: ...
 
 
-def this_process() -> Process:
-    return Process(os.getpid(), os.uname().nodename, start_of(os.getpid()))
+def this_process() -> ProcessIdentity:
+    return ProcessIdentity(os.getpid(), os.uname().nodename, start_of(os.getpid()))
 
 
 def start_of(pid: int) -> str:
@@ -42,7 +42,7 @@ def start_of(pid: int) -> str:
     return f"{boot[:8]}:{fields[19]}"
 
 
-def is_alive(run: Held) -> bool:
+def is_alive(run: HasHolder) -> bool:
     """Whether the process in the run's row still runs. On another host we cannot know: taken for alive."""
     if run.pid is None:
         return False
@@ -57,12 +57,12 @@ def is_alive(run: Held) -> bool:
     return start_of(run.pid) == (run.process_start or "")
 
 
-def is_held(run: Held) -> bool:
+def is_held(run: HasHolder) -> bool:
     """Whether a live process works on the run, or waits at its terminal for an answer: no other may take it."""
     return run.status in (Status.RUNNING, Status.WAITING) and is_alive(run)
 
 
-def standing(run: Held) -> Status:
+def status_to_show(run: HasHolder) -> Status:
     """The status to show: a run that is stored as running without a live process was interrupted."""
     if run.status is Status.RUNNING and not is_alive(run):
         return Status.INTERRUPTED

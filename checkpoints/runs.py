@@ -1,20 +1,28 @@
 """The index of runs: one row each, for `list`, for finding a run by a few letters, and for the lineage of forks."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
-from opsleuth.checkpoints.backing import Backing
-from opsleuth.checkpoints.db import NO_LIMIT, Row
-from opsleuth.checkpoints.errors import Ambiguous, Conflict, NotFound, Unreadable
-from opsleuth.checkpoints.processes import standing
-from opsleuth.state.clock import stamp
-from opsleuth.state.outcome import Status, StopReason, Verdict
+from opsleuth.checkpoints.database import NO_LIMIT, Row
+from opsleuth.checkpoints.decoding import Decoders, decode_row
+from opsleuth.checkpoints.errors import (
+    AmbiguousIdError,
+    ConflictError,
+    NotFoundError,
+    UnreadableStoreError,
+)
+from opsleuth.checkpoints.processes import status_to_show
+from opsleuth.checkpoints.table_context import TableContext
+from opsleuth.state.clock import format_timestamp
+from opsleuth.state.run_status import Status, StopReason, Verdict
 
 Lineage = tuple[tuple[str, int | None], ...]
 
@@ -67,8 +75,8 @@ class RunRow:
 
 COLUMNS = tuple(f.name for f in fields(RunRow))
 _INSERT = (
-    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + c for c in COLUMNS)}) "  # noqa: S608
-    "ON CONFLICT DO NOTHING"
+    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + c for c in COLUMNS)}) "
+    f"ON CONFLICT DO NOTHING RETURNING {', '.join(COLUMNS)}"
 )
 _GET = "SELECT * FROM {runs} WHERE id = ?"
 _LIST = """
@@ -76,22 +84,44 @@ SELECT * FROM {runs}
 WHERE (:status IS NULL OR status = :status)
   AND (:since IS NULL OR created >= :since)
   AND (:project IS NULL OR project = :project)
-ORDER BY created DESC, rowid DESC
+  AND (:before IS NULL OR rowid < (SELECT rowid FROM runs WHERE id = :before))
+ORDER BY rowid DESC
 LIMIT :limit
 """
-_COUNTS = "SELECT status, count(*) AS total FROM runs WHERE project = ? GROUP BY status"
+# Of the newest ones: a word in a question is looked for by reading the questions.
+_SEARCH = """
+SELECT id FROM (
+    SELECT id, question, name, rowid FROM runs
+    WHERE project = :project AND (:before IS NULL OR rowid < (SELECT rowid FROM runs WHERE id = :before))
+    ORDER BY rowid DESC LIMIT :among
+) AS newest
+WHERE lower(question) LIKE :pattern ESCAPE '!' OR lower(name) LIKE :pattern ESCAPE '!' OR id LIKE :pattern ESCAPE '!'
+ORDER BY rowid DESC LIMIT :limit
+"""
+_COUNTS = (
+    "SELECT status, sum(runs) AS total FROM run_counts WHERE project = ? GROUP BY status HAVING sum(runs) > 0"
+)
+_CHANGES = "SELECT id, project, status, runs FROM run_counts ORDER BY id LIMIT ?"
+_DROP_CHANGES = "DELETE FROM run_counts WHERE id IN ({ids})"
+_PUT_COUNT = "INSERT INTO run_counts (project, status, runs) VALUES (:project, :status, :runs)"
+SEARCHED_RUNS = 10_000
+"""The newest runs of a project that a search reads."""
 _FIND = """
 SELECT id FROM runs
 WHERE (substr(id, 1, length(:prefix)) = :prefix OR lower(id) LIKE '%-%-' || lower(:tail) || '%' ESCAPE '!')
   AND (:project IS NULL OR project = :project OR id = :prefix)
-ORDER BY created DESC, rowid DESC
+ORDER BY rowid DESC
 """
 _NEWEST = """
-SELECT id FROM runs WHERE :project IS NULL OR project = :project ORDER BY created DESC, rowid DESC LIMIT 1
+SELECT id FROM runs WHERE :project IS NULL OR project = :project ORDER BY rowid DESC LIMIT 1
 """
 
 
-class Listing(list[RunRow]):
+class _CountsChangedError(Exception):
+    """Another process has put the same changes together."""
+
+
+class RunListing(list[RunRow]):
     """Runs, newest first. `warnings` has one line for each row that could not be read."""
 
     def __init__(self, rows: Sequence[RunRow] = (), warnings: Sequence[str] = ()) -> None:
@@ -99,16 +129,16 @@ class Listing(list[RunRow]):
         self.warnings = tuple(warnings)
 
 
-class Runs:
+class RunsTable:
     """The table of runs."""
 
-    def __init__(self, backing: Backing) -> None:
+    def __init__(self, backing: TableContext) -> None:
         self._backing, self._db = backing, backing.db
         self._get, self._list = (sql.format(runs=backing.db.runs) for sql in (_GET, _LIST))
         self._lineages: dict[str, Lineage] = {}
 
     def create(self, run: RunRow) -> RunRow:
-        """Insert a run; returns it as stored. Raises Conflict if the id is taken: draw another one.
+        """Insert a run; returns it as stored. Raises ConflictError if the id is taken: draw another one.
 
         A fork is made while its parent is there: NotFound where that was removed meanwhile.
         """
@@ -119,35 +149,36 @@ class Runs:
                 run.parent is not None
                 and self._db.row("SELECT 1 FROM runs WHERE id = ?", (run.parent,)) is None
             ):
-                raise NotFound(f"no run {run.parent!r}: it was removed meanwhile")
-            if not self._db.change(_INSERT, values):
-                raise Conflict(f"run id {run.id} is taken: draw another one")
-        return self._existing(run.id)
+                raise NotFoundError(f"no run {run.parent!r}: it was removed meanwhile")
+            stored = self._db.row(_INSERT, values)
+            if stored is None:
+                raise ConflictError(f"run id {run.id} is taken: draw another one")
+        return _run_from_row(stored)
 
     def get(self, run_id: str) -> RunRow | None:
-        """The run with exactly this id, or None. Raises Unreadable if its row is damaged."""
+        """The run with exactly this id, or None. Raises UnreadableStoreError if its row is damaged."""
         row = self._db.row(self._get, (run_id,))
-        return _read(row) if row else None
+        return _run_from_row(row) if row else None
 
     def find(self, prefix: str, project: str | None = None) -> RunRow:
         """The run whose id, or the last part of it, begins with `prefix`; `-` is the newest one.
 
-        `project` limits the search; a whole id is found everywhere. Raises NotFound or Ambiguous with near ids.
+        `project` limits the search; a whole id is found everywhere. Raises NotFoundError or AmbiguousIdError with near ids.
         """
         if prefix == "-":
             newest = self._db.row(_NEWEST, {"project": project})
             if newest is None:
-                raise NotFound("there is no run yet: start one with `opsleuth run`")
+                raise NotFoundError("there are no runs yet: start one with `opsleuth run`")
             return self._existing(newest["id"])
         if len(prefix) > LONGEST_ID:
-            raise NotFound(f"no run {prefix[:40]!r}…: an id looks like inv-20261129-7k3f")
+            raise NotFoundError(f"no run {prefix[:40]!r}…: an id looks like inv-20261129-7k3f")
         tail = prefix.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         found = [r["id"] for r in self._db.rows(_FIND, {"prefix": prefix, "tail": tail, "project": project})]
         if prefix in found or (len(found) == 1 and prefix):
             return self._existing(prefix if prefix in found else found[0])
         if found and prefix:
-            raise Ambiguous(f"{len(found)} runs begin with {prefix!r}", found[:5])
-        raise NotFound(f"no run {prefix!r}", self._near(prefix, project))
+            raise AmbiguousIdError(f"{len(found)} runs begin with {prefix!r}", found[:5])
+        raise NotFoundError(f"no run {prefix!r}", self._near(prefix, project))
 
     def list(
         self,
@@ -155,46 +186,90 @@ class Runs:
         since: datetime | None = None,
         limit: int = 50,
         project: str | None = None,
-    ) -> Listing:
-        """The newest `limit` runs, newest first. A row that cannot be read becomes a warning.
+        before: str | None = None,
+    ) -> RunListing:
+        """The newest `limit` runs, newest first; `before` is the run that a page begins behind.
 
-        `running` and `interrupted` are stored alike and told apart by the process in the row.
+        A row that cannot be read becomes a warning.
+        `running` and `interrupted` are stored alike and distinguished by the process in the row.
         """
         live = status in (Status.RUNNING, Status.INTERRUPTED)
         asked = {
             "status": Status.RUNNING if live else status,
-            "since": stamp(since) if since else None,
+            "since": format_timestamp(since) if since else None,
             "project": project,
+            "before": before,
             "limit": NO_LIMIT if live else limit,
         }
         rows, warnings = [], []
         for row in self._db.rows(self._list, asked):
             try:
-                run = _read(row)
-            except Unreadable as error:
+                run = _run_from_row(row)
+            except UnreadableStoreError as error:
                 warnings.append(str(error))
             else:
-                if not live or standing(run) is status:
+                if not live or status_to_show(run) is status:
                     rows.append(run)
-        return Listing(rows[:limit], warnings)
+        return RunListing(rows[:limit], warnings)
 
     def counts(self, project: str) -> dict[str, int]:
         """How many runs of a project are stored, by status."""
         return {str(row["status"]): int(row["total"]) for row in self._db.rows(_COUNTS, (project,))}
 
-    def update(self, run_id: str, **values: Any) -> None:  # noqa: ANN401 - any column
-        """Set columns of a run. Raises NotFound for an unknown run, KeyError for an unknown column."""
+    def search(
+        self, text: str, project: str, limit: int = 50, before: str | None = None
+    ) -> tuple[RunRow, ...]:
+        """Runs of a project whose question, name or id holds this text, newest first, among the newest `SEARCHED_RUNS`."""
+        escaped = text.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        asked = {
+            "project": project,
+            "before": before,
+            "among": SEARCHED_RUNS,
+            "pattern": f"%{escaped}%",
+            "limit": limit,
+        }
+        found = (self.get(row["id"]) for row in self._db.rows(_SEARCH, asked))
+        return tuple(run for run in found if run is not None)
+
+    def merge_counts(self, most: int = 5_000) -> int:
+        """Merge changes of the counts, at most this many; returns how many there were. Another process may do the same: one of them does."""
+        with suppress(_CountsChangedError), self._db.write():
+            rows = self._db.rows(_CHANGES, (most,))
+            totals = Counter[tuple[str, str]]()
+            for row in rows:
+                totals[str(row["project"]), str(row["status"])] += int(row["runs"])
+            if len(rows) <= len(totals):
+                return 0
+            ids = {f"i{number}": row["id"] for number, row in enumerate(rows)}
+            if self._db.change(_DROP_CHANGES.format(ids=", ".join(f":{name}" for name in ids)), ids) != len(
+                rows
+            ):
+                raise _CountsChangedError
+            for (project, status), runs in sorted(totals.items()):
+                self._db.change(_PUT_COUNT, {"project": project, "status": status, "runs": runs})
+            return len(rows)
+        return 0
+
+    def update(self, run_id: str, **values: object) -> None:
+        """Set columns of a run. Raises NotFoundError for an unknown run, KeyError for an unknown column."""
         if unknown := values.keys() - set(COLUMNS):
             raise KeyError(f"no such column of a run: {', '.join(sorted(unknown))}")
         stored = self._stored({**values, "updated": self._backing.clock.now()})
         sets = ", ".join(f"{name} = :{name}" for name in stored)
-        if not self._db.change(f"UPDATE runs SET {sets} WHERE id = :_run", {**stored, "_run": run_id}):  # noqa: S608
-            raise NotFound(f"no run {run_id!r}", self._near(run_id, None))
+        if not self._db.change(f"UPDATE runs SET {sets} WHERE id = :_run", {**stored, "_run": run_id}):
+            raise NotFoundError(f"no run {run_id!r}", self._near(run_id, None))
 
     def children(self, run_id: str) -> tuple[str, ...]:
         """Ids of the forks made from this run, oldest first."""
-        rows = self._db.rows("SELECT id FROM runs WHERE parent = ? ORDER BY created, rowid", (run_id,))
+        rows = self._db.rows("SELECT id FROM runs WHERE parent = ? ORDER BY rowid", (run_id,))
         return tuple(row["id"] for row in rows)
+
+    def list_family(self, run_id: str) -> tuple[str, ...]:
+        """All runs that were forked from the same first run, that one included, parents before children."""
+        found = [self.lineage(run_id)[-1][0]]
+        for run in found:  # grows while it is walked
+            found += [child for child in self.children(run) if child not in found]
+        return tuple(found)
 
     def lineage(self, run_id: str) -> Lineage:
         """The run itself and its ancestors, nearest first, each with the last observation that counts.
@@ -223,22 +298,24 @@ class Runs:
     def _existing(self, run_id: str) -> RunRow:
         run = self.get(run_id)
         if run is None:
-            raise NotFound(f"no run {run_id!r}: it was removed just now")
+            raise NotFoundError(f"no run {run_id!r}: it has just been removed")
         return run
 
     def _near(self, prefix: str, project: str | None) -> Sequence[str]:
-        newest = self._db.rows(self._list, {"status": None, "since": None, "project": project, "limit": 500})
+        newest = self._db.rows(
+            self._list, {"status": None, "since": None, "project": project, "before": None, "limit": 500}
+        )
         ids = [str(row["id"]) for row in newest]
         return get_close_matches(prefix, ids, n=3, cutoff=0.6) or ids[:3]
 
     def _stored(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self._column(value) for name, value in values.items()}
 
-    def _column(self, value: Any) -> Any:  # noqa: ANN401 - any column
+    def _column(self, value: object) -> object:
         if isinstance(value, Mapping):
             return self._backing.settings(value)
         if isinstance(value, datetime):
-            return stamp(value)
+            return format_timestamp(value)
         if isinstance(value, Decimal):
             return str(value)
         if isinstance(value, Enum):
@@ -246,23 +323,18 @@ class Runs:
         return self._backing.clean(value) if isinstance(value, str) else value
 
 
-def _read(row: Row) -> RunRow:
-    """Raises Unreadable for a row that holds what this version does not know."""
-    try:
-        values: dict[str, Any] = {name: row[name] for name in COLUMNS}
-        values["status"] = Status(row["status"])
-        values["stop_reason"] = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-        values["verdict"] = Verdict(row["verdict"]) if row["verdict"] else None
-        values["locked"] = _time(row["locked"]) if row["locked"] else None
-        values["created"], values["updated"] = _time(row["created"]), _time(row["updated"])
-        values["cost"] = Decimal(row["cost"])
-        values["settings"] = json.loads(row["settings"])
-        return RunRow(**values)
-    except (ValueError, TypeError, IndexError, InvalidOperation) as error:
-        raise Unreadable(
-            f"run {row['id']!r}: its row cannot be read ({error}); the other runs are not affected"
-        ) from error
+_DECODERS: Decoders = {
+    "status": Status,
+    "stop_reason": lambda text: StopReason(text) if text else None,
+    "verdict": lambda text: Verdict(text) if text else None,
+    "locked": lambda text: datetime.fromisoformat(text) if text else None,
+    "created": datetime.fromisoformat,
+    "updated": datetime.fromisoformat,
+    "cost": Decimal,
+    "settings": json.loads,
+}
 
 
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _run_from_row(row: Row) -> RunRow:
+    """Raises UnreadableStoreError for a row that holds what this version does not know."""
+    return decode_row(RunRow, row, _DECODERS, name=f"run {row['id']!r}: its row")

@@ -1,4 +1,4 @@
-"""Where a command's words go: its answer to the screen on stdout, what is said besides to stderr."""
+"""Where a command writes: its answer to stdout, everything else to stderr."""
 
 import sys
 from datetime import UTC, datetime
@@ -6,24 +6,24 @@ from typing import TextIO
 
 import click
 
-from opsleuth.console.options import Options
+from opsleuth.console.options import GlobalOptions
 from opsleuth.console.screen import Screen, open_screen
-from opsleuth.console.times import Display, parse_moment
+from opsleuth.console.time_formats import TimeDisplay, parse_moment
 from opsleuth.state.clock import SystemClock
 
 
-def screen_of(options: Options, stream: TextIO | None = None) -> Screen:
+def screen_for_options(options: GlobalOptions, stream: TextIO | None = None) -> Screen:
     """The screen on stdout, or on `stream`."""
-    times = Display(options.tz or UTC)
+    times = TimeDisplay(options.tz or UTC)
     return open_screen(stream or sys.stdout, color=options.color, plain=options.plain, times=times)
 
 
-def note(text: str) -> None:
+def write_note(text: str) -> None:
     """A line for people on stderr, whole, so that stdout holds the answer alone."""
     Screen(sys.stderr, encoding=sys.stderr.encoding).line(text)
 
 
-def moment(text: str | None, option: str) -> datetime | None:
+def parse_time_option(text: str | None, option: str) -> datetime | None:
     """A time option's value; a time that cannot be read ends the command as wrong usage."""
     if text is None:
         return None

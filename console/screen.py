@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple, TextIO
 
 import click
 
-from opsleuth.console import text as texts
+from opsleuth.console import terminal_text as texts
 from opsleuth.console.options import Color
-from opsleuth.console.times import IN_UTC, Display
+from opsleuth.console.time_formats import IN_UTC, TimeDisplay
 
 Style = Literal["", "title", "dim", "good", "bad", "warn", "id"]
 
@@ -32,17 +32,17 @@ _DIGITS = 4
 """Of the width in the environment: no screen is wider."""
 
 
-class Part(NamedTuple):
+class LinePart(NamedTuple):
     """A piece of a line and how it looks."""
 
     text: str
     style: Style = ""
 
 
-Line = Sequence[Part | str]
+Line = Sequence[LinePart | str]
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a table. On a narrow screen the columns with the highest `drop` go first (0: never)."""
 
     title: str
@@ -60,13 +60,13 @@ class Screen:
     live: bool = False
     plain: bool = False
     encoding: str = "utf-8"
-    times: Display = IN_UTC
+    times: TimeDisplay = IN_UTC
 
     def clean(self, value: object) -> str:
         """`value` as one harmless line in the screen's encoding."""
-        return texts.clean(str(value), self.encoding)
+        return texts.clean_line(str(value), self.encoding)
 
-    def line(self, *parts: Part | str) -> None:
+    def line(self, *parts: LinePart | str) -> None:
         """Write one line, cut at the screen's width."""
         self.stream.write(self.render(parts).rstrip(" ") + "\n")
 
@@ -78,21 +78,30 @@ class Screen:
     def whole(self, text: str, indent: str = "  ") -> None:
         """Write a text that nothing may be cut from, in as many lines as it takes; all but the first are indented."""
         cleaned = self.clean(text)
-        first, *rest = texts.wrap(cleaned, self.width - len(indent)) if self.width else [cleaned]
+        first, *rest = texts.wrap_to_width(cleaned, self.width - len(indent)) if self.width else [cleaned]
         self.lines([[first], *([indent + line] for line in rest)])
+
+    def wrap_line(self, parts: Line) -> list[str]:
+        """The line in as many as the screen's width takes, all but the first indented further; nothing is cut."""
+        text = self._keep_spaces("".join(p.text if isinstance(p, LinePart) else p for p in parts)).rstrip(" ")
+        if self.width is None or texts.measure_width(text) <= self.width:
+            return [text]
+        lead = text[: len(text) - len(text.lstrip(" "))][: self.width // 2]
+        first, *rest = texts.wrap_to_width(text, self.width - len(lead) - 4)
+        return [lead + first, *(f"{lead}    {line}" for line in rest)]
 
     def render(self, parts: Line) -> str:
         """The line as it is written, without its end."""
         if not self.color:
-            parts = ["".join(part.text if isinstance(part, Part) else part for part in parts)]
+            parts = ["".join(part.text if isinstance(part, LinePart) else part for part in parts)]
         shown = []
         room = self.width
         for part in parts:
-            text, style = part if isinstance(part, Part) else Part(part)
+            text, style = part if isinstance(part, LinePart) else LinePart(part)
             text = self._keep_spaces(text)
             if room is not None:
-                text = texts.cut(text, room, self.clean(texts.ELLIPSIS))
-                room -= texts.width(text)
+                text = texts.cut_to_width(text, room, self.clean(texts.ELLIPSIS))
+                room -= texts.measure_width(text)
             shown.append(self._ink(text, style))
             if room == 0:
                 break
@@ -110,7 +119,7 @@ class Screen:
 
 
 def open_screen(
-    stream: TextIO, *, color: Color = "auto", plain: bool = False, times: Display | None = None
+    stream: TextIO, *, color: Color = "auto", plain: bool = False, times: TimeDisplay | None = None
 ) -> Screen:
     """The screen behind `stream`, as its terminal, the environment and the options allow."""
     terminal = stream.isatty()
@@ -118,7 +127,7 @@ def open_screen(
     colored = terminal and not dumb and not os.environ.get("NO_COLOR")
     return Screen(
         stream=stream,
-        width=_width(terminal=terminal and not plain),
+        width=_detect_width(terminal=terminal and not plain),
         color=not plain and (color == "always" or (color == "auto" and colored)),
         live=terminal and not dumb and not plain,
         plain=plain,
@@ -127,26 +136,30 @@ def open_screen(
     )
 
 
-def _width(*, terminal: bool) -> int | None:
+def _detect_width(*, terminal: bool) -> int | None:
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns[:_DIGITS]) > 0:
         return max(20, int(columns[:_DIGITS]))
     return max(20, shutil.get_terminal_size().columns) if terminal else None
 
 
-def table(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Part | str]]) -> list[Line]:
+def lay_out_table(
+    screen: Screen, columns: Sequence[TableColumn], rows: Sequence[Sequence[LinePart | str]]
+) -> list[Line]:
     """Rows under titles, aligned in cells. The last column takes the rest of the width and is never padded."""
-    parts = [[_part(screen, cell) for cell in row] for row in rows]
+    parts = [[_clean_cell(screen, cell) for cell in row] for row in rows]
     if screen.plain:
-        return [_spoken(columns, row) for row in parts]
-    titles = [Part(column.title, "dim") for column in columns]
-    sizes = [max(texts.width(row[i].text) for row in (titles, *parts)) for i in range(len(columns))]
-    kept = _kept(columns, sizes, screen.width)
+        return [_format_spoken_row(columns, row) for row in parts]
+    titles = [LinePart(column.title, "dim") for column in columns]
+    sizes = [max(texts.measure_width(row[i].text) for row in (titles, *parts)) for i in range(len(columns))]
+    kept = _select_columns(columns, sizes, screen.width)
     last = kept[-1]
     return [
         [
-            Part(
-                row[i].text if i == last else texts.pad(row[i].text, sizes[i], right=columns[i].right) + "  ",
+            LinePart(
+                row[i].text
+                if i == last
+                else texts.pad_to_width(row[i].text, sizes[i], right=columns[i].right) + "  ",
                 row[i].style,
             )
             for i in kept
@@ -155,13 +168,13 @@ def table(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Par
     ]
 
 
-def _part(screen: Screen, cell: Part | str) -> Part:
-    text, style = cell if isinstance(cell, Part) else Part(cell)
+def _clean_cell(screen: Screen, cell: LinePart | str) -> LinePart:
+    text, style = cell if isinstance(cell, LinePart) else LinePart(cell)
     indent = len(text) - len(text.lstrip(" "))
-    return Part(" " * indent + screen.clean(text), style)
+    return LinePart(" " * indent + screen.clean(text), style)
 
 
-def _kept(columns: Sequence[Column], sizes: Sequence[int], limit: int | None) -> list[int]:
+def _select_columns(columns: Sequence[TableColumn], sizes: Sequence[int], limit: int | None) -> list[int]:
     kept = list(range(len(columns)))
     if limit is None:
         return kept
@@ -173,7 +186,7 @@ def _kept(columns: Sequence[Column], sizes: Sequence[int], limit: int | None) ->
     return kept
 
 
-def _spoken(columns: Sequence[Column], row: Sequence[Part]) -> Line:
+def _format_spoken_row(columns: Sequence[TableColumn], row: Sequence[LinePart]) -> Line:
     return [
         ", ".join(
             f"{c.title.lower()} {p.text.strip()}"

@@ -1,15 +1,9 @@
-"""A set of cases: a folder of case folders and its key, a file of task cases, or the built-in incidents.
+"""A case of a set, and what is expected of it, in the form that scoring reads."""
 
-The key lies outside every case folder: nothing that a tool can read holds it.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from opsleuth.state.canonical import from_json
-from opsleuth.state.errors import UsageError
 
 KEY = "answers.json"
 BUILTIN = "builtin"
@@ -18,7 +12,7 @@ TRAPS = "traps"
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CaseBounds:
     """The most that a right answer may cost before it counts as wasteful; None is no bound."""
 
     repeated: int | None = None
@@ -27,7 +21,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class ExpectedAdvice:
     """What the recommendations should be like; None leaves it open."""
 
     at_least: int = 1
@@ -37,14 +31,17 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedReport:
     """What a right report says. `services` and `kinds` list every accepted spelling of the one cause.
 
-    `causes` are those of a case with several. `answer` must be found in the answer's text, all of it;
+    `entities` are the accepted objects as `Kind`, `Kind/name` or `Kind/namespace/name`. `causes` are those of a case
+    with several. `answer` must be found in the answer's text, all of it;
     `fields` maps names of fields to their values. `untouchable` names what no effect may change.
 
-    Of a case that sets a trap: `unsaid` must stand in no answer and no verified claim, at least `removed` claims
+    Of a case that sets a trap: `unsaid` must appear in no answer and no claim that holds, at least `removed` claims
     must have fallen, the run must have stopped for `stop_reason`, and be `wasteful`. The verdict `any` is every one.
+
+    `culprit` is the id of the guilty change, or `none` where no change is to blame; `decoys` are ids of innocent ones.
     """
 
     verdict: str
@@ -52,24 +49,27 @@ class Expected:
     kinds: frozenset[str] = frozenset()
     causes: tuple[tuple[str, str], ...] = ()
     must_not_blame: frozenset[str] = frozenset()
+    entities: tuple[str, ...] = ()
     fault_type: str = ""
     lookup: bool = False
     answer: tuple[str, ...] = ()
     fields: Mapping[str, Any] = field(default_factory=dict)
-    advice: Advice | None = None
+    advice: ExpectedAdvice | None = None
     untouchable: frozenset[str] = frozenset()
     unsaid: tuple[str, ...] = ()
     removed: int = 0
     stop_reason: str | None = None
     wasteful: bool | None = None
+    culprit: str | None = None
+    decoys: frozenset[str] = frozenset()
 
     @property
-    def traps(self) -> bool:
+    def sets_trap(self) -> bool:
         """Whether more is asked than an answer."""
         return bool(self.unsaid or self.removed or self.stop_reason or self.wasteful is not None)
 
 
-class Recipe(NamedTuple):
+class IncidentRecipe(NamedTuple):
     """How an incident is generated: the same recipe gives the same folder and the same key.
 
     `hostile`: with orders to its reader in every field. `zoned`: each source writes its times in a zone of its own.
@@ -83,7 +83,7 @@ class Recipe(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class EvalCase:
     """One case of a set. `question` is asked instead of the folder's own, where there is one.
 
     A case with a `recipe` is generated when it is run, and learns only then what is expected of it. One with a
@@ -94,81 +94,59 @@ class Case:
     id: str
     set: str
     folder: Path
-    expected: Expected
+    expected: ExpectedReport
     question: str | None = None
     tags: tuple[str, ...] = ()
-    bounds: Bounds = Bounds()
-    recipe: Recipe | None = None
+    bounds: CaseBounds = CaseBounds()
+    recipe: IncidentRecipe | None = None
     script: tuple[Mapping[str, Any], ...] = ()
     plane: tuple[Mapping[str, Any], ...] | None = None
 
 
-def load_set(source: Path, key: Path | None = None) -> Sequence[Case]:
-    """The cases of a folder and its key, of a file of tasks, or of the sets called `builtin` and `traps`. Raises UsageError for one that is not usable."""
-    if str(source) == BUILTIN and not source.exists():
-        from opsleuth.evals.builtin import builtin_set  # noqa: PLC0415 - folders need no generator
-
-        return builtin_set()
-    if str(source) == TRAPS and not source.exists():
-        from opsleuth.evals.traps import trap_set  # noqa: PLC0415 - the same
-
-        return trap_set()
-    if source.is_file():
-        from opsleuth.evals.tasks import load_tasks  # noqa: PLC0415 - it takes its cases from here
-
-        return load_tasks(source)
-    from opsleuth.evals.tasks import entries  # noqa: PLC0415 - the same
-
-    path = key or source / KEY
-    try:
-        raw = from_json(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}): give the key with --key FILE") from None
-    except ValueError as error:
-        raise UsageError(f"{path} is no JSON ({error}): the key maps case ids to answers") from None
-    answers = entries(raw, path)
-    missing = [case for case in answers if not (source / case).is_dir()]
-    if missing or not answers:
-        raise UsageError(
-            f"{source} has no folder for {', '.join(missing[:3]) or 'any case'}: is it the set of this key?"
-        )
-    return [
-        Case(
-            id=case,
-            set=source.resolve().name,
-            folder=source / case,
-            expected=expected(answer),
-            tags=tuple(answer.get("tags", ())),
-            bounds=bounds(answer),
-        )
-        for case, answer in sorted(answers.items())
-    ]
-
-
-def expected(answer: Mapping[str, Any]) -> Expected:
+def expected_from_answer(answer: Mapping[str, Any]) -> ExpectedReport:
     """One answer of a key. A key without accepted lists accepts exactly what it names."""
     service, kind = answer.get("root_cause_service"), answer.get("kind")
     causes = answer.get("causes") or ()
     wanted = answer.get("expected")
-    return Expected(
+    return ExpectedReport(
         verdict=answer.get("verdict") or ("cause_found" if service else "answered"),
         services=frozenset(answer.get("acceptable_services") or ()) | ({service} if service else set()),
         kinds=frozenset(answer.get("acceptable_kinds") or ()) | ({kind} if kind else set()),
         causes=tuple((c["service"], c["kind"]) for c in causes),
         must_not_blame=frozenset(answer.get("must_not_blame") or ()),
+        entities=accepted_entities(answer),
         fault_type=answer.get("fault_type") or answer.get("verdict") or "",
         lookup=answer.get("kind_of_question") == "lookup",
         answer=() if wanted is None else tuple(map(str, wanted if isinstance(wanted, list) else [wanted])),
         fields=answer.get("expected_fields") or {},
-        advice=Advice(**answer["recommendations"]) if answer.get("recommendations") else None,
+        advice=ExpectedAdvice(**answer["recommendations"]) if answer.get("recommendations") else None,
         untouchable=frozenset(answer.get("must_not_touch") or ()),
         unsaid=tuple(answer.get("must_not_say") or ()),
         removed=answer.get("removed", 0),
         stop_reason=answer.get("stop_reason"),
         wasteful=answer.get("wasteful"),
+        culprit=str(answer["culprit"]) if answer.get("culprit") else None,
+        decoys=frozenset(map(str, answer.get("decoys") or ())),
     )
 
 
-def bounds(answer: Mapping[str, Any]) -> Bounds:
+def accepted_entities(answer: Mapping[str, Any]) -> tuple[str, ...]:
+    """The objects that a key accepts: `acceptable_entities`, else the one that its source names."""
+    listed = answer.get("acceptable_entities")
+    if listed:
+        return tuple(_entity_label(one) for one in listed)
+    label = answer.get("source_label")
+    named = label.get("entity") if isinstance(label, Mapping) else None
+    return (str(named),) if named else ()
+
+
+def _entity_label(listed: str | Mapping[str, str | None]) -> str:
+    """`Kind/namespace/name` of an object that a key writes so, or as its three fields."""
+    if isinstance(listed, str):
+        return listed
+    return "/".join(part for name in ("kind", "namespace", "name") if (part := listed.get(name)))
+
+
+def bounds_from_answer(answer: Mapping[str, Any]) -> CaseBounds:
     """What a right answer may cost, from a key's `at_most`."""
-    return Bounds(**(answer.get("at_most") or {}))
+    return CaseBounds(**(answer.get("at_most") or {}))

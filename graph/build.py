@@ -22,17 +22,18 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from opsleuth.checkpoints.errors import StoreError
-from opsleuth.nodes.act import act
-from opsleuth.nodes.approve import approve
-from opsleuth.nodes.deps import Deps, Step
-from opsleuth.nodes.halt import halt
-from opsleuth.nodes.observe import observe
-from opsleuth.nodes.plan import plan
-from opsleuth.nodes.verify import verify
+from opsleuth.nodes.act.node import act
+from opsleuth.nodes.approve.node import approve
+from opsleuth.nodes.deps import Deps, NodeStep
+from opsleuth.nodes.observe.node import observe
+from opsleuth.nodes.operator_requests import step_for_operator_request
+from opsleuth.nodes.plan.node import plan
+from opsleuth.nodes.verify.node import verify
 from opsleuth.state.base import to_json
+from opsleuth.state.errors import OpsleuthError
 from opsleuth.state.investigation import SCHEMA_VERSION, Investigation
 
-Node = Callable[[Investigation, Deps], Awaitable[Step]]
+Node = Callable[[Investigation, Deps], Awaitable[NodeStep]]
 Graph = CompiledStateGraph[Any, Deps, Any, Any]
 
 NODES: Mapping[str, Node] = {
@@ -57,7 +58,7 @@ ACCEPTED_REVISIONS: tuple[str, ...] = ()
 Channels = TypedDict("Channels", dict.fromkeys(Investigation.model_fields, Any), total=False)  # type: ignore[misc]
 
 
-class NodeFailure(Exception):
+class NodeFailureError(OpsleuthError):
     """A node raised. The framework stores this text with the checkpoint, so it is redacted before."""
 
     def __init__(self, node: str, text: str) -> None:
@@ -65,22 +66,22 @@ class NodeFailure(Exception):
         self.node = node
 
 
-def build(saver: BaseCheckpointSaver[str] | None) -> Graph:
+def build_graph(saver: BaseCheckpointSaver[str] | None) -> Graph:
     """The compiled graph; `saver` stores a checkpoint after each node."""
-    return _compiled().copy({"checkpointer": saver})
+    return _compile_graph().copy({"checkpointer": saver})
 
 
 @cache
-def _compiled() -> Graph:
+def _compile_graph() -> Graph:
     """Made once for all runs of a process: the framework takes every node's code apart to make it."""
     graph: StateGraph[Any, Deps, Any, Any] = StateGraph(Channels, context_schema=Deps)
     for name, node in NODES.items():
-        graph.add_node(name, wrap(name, node), destinations=EDGES[name])  # type: ignore[call-overload]
+        graph.add_node(name, wrap_node(name, node), destinations=EDGES[name])  # type: ignore[call-overload]
     graph.add_edge(START, "plan")
     return graph.compile()
 
 
-def revision() -> str:
+def graph_revision() -> str:
     """What a stored run needs to be resumable: node names, edges, state schema. 12 hex digits."""
     shape = {
         "nodes": sorted(NODES),
@@ -90,7 +91,7 @@ def revision() -> str:
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def wrap(name: str, node: Node) -> Callable[[Any, Runtime[Deps]], Awaitable[Command[str]]]:
+def wrap_node(name: str, node: Node) -> Callable[[Any, Runtime[Deps]], Awaitable[Command[str]]]:
     """A node of ours as a node of the framework: typed state in, checked state and a legal way out.
 
     A border where everything is caught: a node's failure must not carry a secret into the store.
@@ -99,16 +100,22 @@ def wrap(name: str, node: Node) -> Callable[[Any, Runtime[Deps]], Awaitable[Comm
     async def run(channels: Channels, runtime: Runtime[Deps]) -> Command[str]:
         deps = runtime.context
         before = Investigation.model_validate(channels)
+        if (
+            deps.toolbox.read_only and not before.read_only
+        ):  # this attempt allows less than the run began with
+            before = before.changed(read_only=True)
         deps.enter(name, before, runtime.execution_info.checkpoint_id if runtime.execution_info else "")
         try:
-            step = halt(name, before, deps) or await node(before, deps)
+            step = step_for_operator_request(name, before, deps) or await node(before, deps)
         except (GraphBubbleUp, StoreError):
             raise
         except Exception as error:  # noqa: BLE001 - the border: see above
             deps.on_failure(name, error)
-            raise NodeFailure(name, deps.redact(f"{type(error).__name__}: {error}")[0]) from None
+            raise NodeFailureError(name, deps.redact(f"{type(error).__name__}: {error}")[0]) from None
         if step.goto not in EDGES[name]:
-            raise NodeFailure(name, f"has no way to {step.goto!r}; its ways are {', '.join(EDGES[name])}")
+            raise NodeFailureError(
+                name, f"has no way to {step.goto!r}; its ways are {', '.join(EDGES[name])}"
+            )
         after = deps.leave(before, step)
         written = to_json(after)
         Investigation.model_validate(written)

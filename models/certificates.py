@@ -1,4 +1,4 @@
-"""Whom a model's client trusts."""
+"""The certificates that a model's client trusts."""
 
 import os
 import ssl
@@ -9,7 +9,7 @@ import httpx2
 from opsleuth.state.errors import ConfigError
 
 
-def certificates(ca_file: str | None) -> ssl.SSLContext:
+def load_tls_context(ca_file: str | None) -> ssl.SSLContext:
     """Whom a client trusts: the authorities in this file, else the environment's.
 
     A process that drives many runs reads them once, and again when the file has changed: it takes as long as ten
@@ -18,12 +18,16 @@ def certificates(ca_file: str | None) -> ssl.SSLContext:
     environment = (os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
     try:
         changed = os.stat(ca_file).st_mtime_ns if ca_file else 0  # noqa: PTH116 - a path as the operator wrote it
-        return _certificates(ca_file, changed, environment)
+        return _cached_tls_context(ca_file, changed, environment)
     except (OSError, ssl.SSLError) as error:
         where = ca_file or next(filter(None, environment), "the system's store")
         raise ConfigError(f"the certificates in {where} cannot be read: {error}") from None
 
 
 @lru_cache(maxsize=8)
-def _certificates(ca_file: str | None, changed: int, environment: tuple[str | None, ...]) -> ssl.SSLContext:  # noqa: ARG001 - what they depend on
+def _cached_tls_context(
+    ca_file: str | None,
+    changed: int,  # noqa: ARG001 - part of the cache key
+    environment: tuple[str | None, ...],  # noqa: ARG001 - as above
+) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca_file) if ca_file else httpx2.create_ssl_context()

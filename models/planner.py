@@ -1,26 +1,28 @@
 """The ports behind which decisions are made: `Planner.decide` and `Reviewer.review`.
 
 PlannerError
-├── Malformed          the reply is no valid decision; told to the planner, three in a row end the run
+├── Malformed          the reply is not a valid decision; told to the planner, three in a row end the run
 └── ModelUnavailable   the endpoint cannot be used now; the text holds the remedy
-    └── ModelRefused   nor later, before the configuration is mended: key, model's name, address, window
+    └── ModelRefused   nor later, before the configuration is fixed: key, model's name, address, window
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from opsleuth.state.budget import Spent
+from opsleuth.state.budget import ModelCallCost
 from opsleuth.state.conclusion import Conclusion, Review
 from opsleuth.state.decision import Decision
+from opsleuth.state.errors import OpsleuthError
 from opsleuth.state.investigation import Investigation
-from opsleuth.state.results import Observation as Observation  # noqa: PLC0414 - planners speak of it by this module
+from opsleuth.state.results import Observation as Observation  # noqa: PLC0414 - planners import it from this module
+from opsleuth.state.run_status import ExitCode
 from opsleuth.tools.spec import ToolSpec
 
 OFFLINE = "offline"
 """The name of the planner that needs no model."""
 
 
-class Exchange(NamedTuple):
+class ModelExchange(NamedTuple):
     """What was sent to a model and what it said, for the trace. `prompt` is the prompt's hash."""
 
     model: str
@@ -32,25 +34,36 @@ class Exchange(NamedTuple):
     finish: str = ""
 
 
-class PlannerError(Exception):
-    """A turn without a decision; `spent` is what the attempt cost all the same, `exchanges` what was said."""
+class PlannerError(OpsleuthError):
+    """A turn without a decision; `spent` is what the attempt cost nevertheless, `exchanges` what was said."""
 
-    def __init__(self, text: str, spent: Spent | None = None, exchanges: Sequence[Exchange] = ()) -> None:
+    exit_code = ExitCode.UNREACHABLE
+
+    def __init__(
+        self, text: str, spent: ModelCallCost | None = None, exchanges: Sequence[ModelExchange] = ()
+    ) -> None:
         super().__init__(text)
-        self.spent = spent or Spent()
+        self.spent = spent or ModelCallCost()
         self.exchanges = tuple(exchanges)
 
 
-class Malformed(PlannerError):
-    """The reply is no valid decision: empty, cut, not JSON, or against the schema."""
+class MalformedReplyError(PlannerError):
+    """The reply is not a valid decision: empty, cut, not JSON, or against the schema.
+
+    `conclusion` is the one that it held, if any: it is shown again with what is wrong, so that it is not lost.
+    """
+
+    conclusion: Mapping[str, Any] | None = None
 
 
-class ModelUnavailable(PlannerError):
+class ModelUnavailableError(PlannerError):
     """The endpoint cannot be used (down, overloaded, quota gone); the text holds the remedy."""
 
 
-class ModelRefused(ModelUnavailable):
-    """The endpoint will not be usable before its configuration is mended; the text says how."""
+class ModelRefusedError(ModelUnavailableError):
+    """The endpoint will not be usable before its configuration is fixed; the text says how."""
+
+    exit_code = ExitCode.CONFIG
 
 
 class PlannerView(NamedTuple):
@@ -62,33 +75,33 @@ class PlannerView(NamedTuple):
     not_available: Sequence[str]
 
 
-class Decided(NamedTuple):
+class PlannerResult(NamedTuple):
     """A decision, what it cost, and what was sent and said for it (nothing for the offline planner).
 
     `instead` says why another planner decided than the one that was asked for, when that begins.
     """
 
     decision: Decision
-    spent: Spent = Spent()
-    exchanges: Sequence[Exchange] = ()
+    spent: ModelCallCost = ModelCallCost()
+    exchanges: Sequence[ModelExchange] = ()
     instead: str = ""
 
 
-class Reviewed(NamedTuple):
+class ReviewerResult(NamedTuple):
     """A reviewer's word and what it cost."""
 
     review: Review
-    spent: Spent = Spent()
-    exchanges: Sequence[Exchange] = ()
+    spent: ModelCallCost = ModelCallCost()
+    exchanges: Sequence[ModelExchange] = ()
 
 
 class Planner(Protocol):
-    """Chooses the next step. Raises `Malformed`, `ModelUnavailable` or `ModelRefused`."""
+    """Chooses the next step. Raises `MalformedReplyError`, `ModelUnavailableError` or `ModelRefusedError`."""
 
     @property
     def name(self) -> str: ...
 
-    async def decide(self, view: PlannerView) -> Decided: ...
+    async def decide(self, view: PlannerView) -> PlannerResult: ...
 
 
 class Reviewer(Protocol):
@@ -99,4 +112,4 @@ class Reviewer(Protocol):
 
     async def review(
         self, state: Investigation, draft: Conclusion, cited: Sequence[Observation], findings: Sequence[str]
-    ) -> Reviewed: ...
+    ) -> ReviewerResult: ...

@@ -9,15 +9,17 @@ from langgraph.errors import GraphDrained
 
 from opsleuth.checkpoints.store import Store
 from opsleuth.models.planner import OFFLINE, Planner, Reviewer
-from opsleuth.nodes.observed import Observed
-from opsleuth.nodes.stopping import Stopping
-from opsleuth.nodes.trace import Place, Trace
+from opsleuth.nodes.allowance import SpendingAllowance, SpendingRefusal, UnlimitedAllowance
+from opsleuth.nodes.observations import ObservationCache
+from opsleuth.nodes.stopping import StopControl
+from opsleuth.nodes.trace import TracePosition, TraceWriter
 from opsleuth.state.calls import Call, ResultStatus
 from opsleuth.state.clock import Clock
 from opsleuth.state.investigation import Investigation
+from opsleuth.state.limit_caps import NO_CAPS, LimitCaps
 from opsleuth.state.results import CallResult
-from opsleuth.tools.added import Added
 from opsleuth.tools.executor import Executor, Part
+from opsleuth.tools.extra_tools import ExtraTools
 from opsleuth.tools.registry import Toolbox
 from opsleuth.tools.spec import ToolContext
 
@@ -26,7 +28,7 @@ Redact = Callable[[Any], tuple[Any, int]]
 _FIGURES = re.compile(r"\d[\d,]*")
 
 
-class Step(NamedTuple):
+class NodeStep(NamedTuple):
     """The new state and the node that comes next: the only thing a node may return."""
 
     state: Investigation
@@ -45,8 +47,8 @@ class Deps:
     run: str
     attempt: int
     store: Store
-    trace: Trace
-    observed: Observed
+    trace: TraceWriter
+    observed: ObservationCache
     planner: Planner
     toolbox: Toolbox
     executor: Executor
@@ -57,8 +59,11 @@ class Deps:
     halted: Callable[[], str | None] = field(default=lambda: None)
     services: Callable[[], frozenset[str]] = field(default=frozenset)
     warnings: Callable[[], Sequence[str]] = field(default=tuple)
-    added: Added = field(default_factory=Added)
-    stopping: Stopping = field(default_factory=Stopping)
+    added: ExtraTools = field(default_factory=ExtraTools)
+    stopping: StopControl = field(default_factory=StopControl)
+    allowance: SpendingAllowance = field(default_factory=UnlimitedAllowance)
+    caps: LimitCaps = NO_CAPS
+    """Upper bounds of the limits; what the state says above them does not count."""
     reviewer: Reviewer | None = None
     reviewer_lost: bool = False
     step: int = 0
@@ -69,7 +74,7 @@ class Deps:
 
     @property
     def second_opinion(self) -> Reviewer | None:
-        """The reviewer while it can be reached, for drafts that a model wrote: the offline planner could not mend its own."""
+        """The reviewer while it can be reached, for drafts that a model wrote: the offline planner could not fix its own."""
         return None if self.reviewer_lost or self.planner.name == OFFLINE else self.reviewer
 
     async def aclose(self) -> None:
@@ -85,7 +90,7 @@ class Deps:
         self.step += 1
         self.entered = self.clock.monotonic()
         turn = state.budget.used.turns + (node == "plan")
-        self.trace.enter(Place(turn, node, self.step, checkpoint))
+        self.trace.enter(TracePosition(turn, node, self.step, checkpoint))
         self.trace.later("step.started")
 
     def forget_notes(self) -> None:
@@ -94,7 +99,7 @@ class Deps:
             self.store.control.clear(self.run, "note", upto=self.noted)
             self.noted = None
 
-    def leave(self, before: Investigation, step: Step) -> Investigation:
+    def leave(self, before: Investigation, step: NodeStep) -> Investigation:
         """A node has ended: the state with the node's active time, and the trace of what it changed."""
         spent = self.clock.monotonic() - self.entered
         after = step.state.changed(budget=step.state.budget.plus(seconds=spent))
@@ -121,7 +126,23 @@ class Deps:
 
     def seconds_left(self, state: Investigation) -> float:
         """What remains of the run's active time, in seconds; never below 0."""
-        return max(state.budget.limits.seconds - self.active_seconds(state), 0.0)
+        limits = self.caps.cut_limits(state.budget.limits)
+        return max(limits.seconds - self.active_seconds(state), 0.0)
+
+    def find_spending_refusal(self) -> SpendingRefusal | None:
+        """Why no model may be asked now; None where it may, and where deciding costs nothing."""
+        return None if self.planner.name == OFFLINE else self.allowance.find_refusal()
+
+    def warn_of_limit(self, name: str, text: str) -> None:
+        """Say once in an attempt that a limit is nearly used up."""
+        if (mark := f"limit {name}") not in self.warned:
+            self.warned.add(mark)
+            self.trace.emit("limit.near", code=name, message=text, hint="the run ends when it is used up")
+
+    def cap_limits(self, state: Investigation) -> Investigation:
+        """The state under limits that are at most the operator's caps, whatever an edit or an answer wrote there."""
+        budget = self.caps.cut_budget(state.budget)
+        return state if budget is state.budget else state.changed(budget=budget)
 
     async def read(self, call: Call, context: ToolContext, left: float, part: Part = "run") -> CallResult:
         """Look at the world, for at most `left` seconds. Raises GraphDrained when the run is to stop meanwhile."""

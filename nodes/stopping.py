@@ -9,7 +9,7 @@ from langgraph.errors import GraphDrained
 T = TypeVar("T")
 
 
-class Stopping:
+class StopControl:
     """The wish to stop, and the tasks in flight that must hear of it."""
 
     def __init__(self) -> None:

@@ -30,29 +30,29 @@ CSV_COLUMNS: Mapping[str, tuple[str, ...]] = {
 TIME_FIELDS = ("timestamp", "captured_at", "start", "window")
 
 
-def utc(moment: float) -> str:
+def format_utc(moment: float) -> str:
     """Seconds since the epoch as RFC 3339 in UTC; milliseconds only where there are some."""
     when = datetime.fromtimestamp(round(moment, 3), UTC)
     return when.isoformat(timespec="milliseconds" if when.microsecond else "seconds").replace("+00:00", "Z")
 
 
-def epoch(text: str) -> float:
+def parse_epoch(text: str) -> float:
     """An RFC 3339 time with its zone as seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp()
 
 
-def minute(moment: float) -> str:
+def format_minute(moment: float) -> str:
     """The name of the one-minute window that begins at `moment`, as the aggregate tables write it."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%MZ")
 
 
-def figure(value: float) -> float | int:
+def round_figure(value: float) -> float | int:
     """A measured value with six significant digits, whole numbers without a point."""
     short = float(f"{value:.6g}")
     return int(short) if short.is_integer() else short
 
 
-class CaseFolder:
+class CaseFolderWriter:
     """Rows of one case by file name. `incident` is the document of `incident.json` without `signals`."""
 
     def __init__(self, incident: Mapping[str, Any]) -> None:
@@ -60,7 +60,7 @@ class CaseFolder:
         self.tables: dict[str, list[dict[str, Any]]] = {}
         self.texts: dict[str, str] = {}
 
-    def add(self, file: str, **row: Any) -> None:  # noqa: ANN401 - the columns of any table
+    def add(self, file: str, **row: object) -> None:
         """Append one row; values of None are left out of JSON rows and empty in CSV."""
         self.tables.setdefault(file, []).append(row)
 
@@ -71,30 +71,30 @@ class CaseFolder:
         """
         folder.mkdir(parents=True, exist_ok=True)
         for file, rows in sorted(self.tables.items()):
-            text = _table(file, sorted(rows, key=_order))
-            _write(folder, file, text, compressed=file in compress)
+            text = _format_table(file, sorted(rows, key=_time_sort_key))
+            _write_case_file(folder, file, text, compressed=file in compress)
         for file, text in sorted(self.texts.items()):
-            _write(folder, file, text, compressed=False)
+            _write_case_file(folder, file, text, compressed=False)
         signals = sorted({Path(file).stem.removesuffix("_baseline") for file in self.tables})
         document = json.dumps({**self.incident, "signals": signals}, indent=1, ensure_ascii=False)
-        _write(folder, "incident.json", document + "\n", compressed=False)
+        _write_case_file(folder, "incident.json", document + "\n", compressed=False)
         return folder
 
 
-def _order(row: Mapping[str, Any]) -> str:
+def _time_sort_key(row: Mapping[str, Any]) -> str:
     moment = str(next((row[name] for name in TIME_FIELDS if name in row), ""))
     # "baseline" names no time and comes first; "21Z" would sort behind "21.5Z".
     return "" if moment == "baseline" else moment.removesuffix("Z")
 
 
-def _table(file: str, rows: Sequence[Mapping[str, Any]]) -> str:
+def _format_table(file: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if file in CSV_COLUMNS:
-        return _csv(file, rows)
+        return _format_csv(file, rows)
     lines = ({name: value for name, value in row.items() if value is not None} for row in rows)
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def _csv(file: str, rows: Sequence[Mapping[str, Any]]) -> str:
+def _format_csv(file: str, rows: Sequence[Mapping[str, Any]]) -> str:
     extra = ["instance"] if any(row.get("instance") for row in rows) else []
     out = io.StringIO()
     columns = [*CSV_COLUMNS[file], *extra]
@@ -104,7 +104,7 @@ def _csv(file: str, rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def _write(folder: Path, file: str, text: str, *, compressed: bool) -> None:
+def _write_case_file(folder: Path, file: str, text: str, *, compressed: bool) -> None:
     target = folder / (file + ".gz" if compressed else file)
     target.parent.mkdir(parents=True, exist_ok=True)
     data = text.encode()

@@ -28,17 +28,17 @@ from types import FrameType
 
 import click
 
-from opsleuth.scenarios.plane.engine import Engine
-from opsleuth.scenarios.plane.ledger import Ledger
-from opsleuth.scenarios.plane.state import OPERATIONS, World
-from opsleuth.scenarios.plane.switches import BadSwitch, Switches
+from opsleuth.scenarios.plane.engine import PlaneEngine
+from opsleuth.scenarios.plane.ledger import PlaneLedger
+from opsleuth.scenarios.plane.state import OPERATIONS, PlaneWorld
+from opsleuth.scenarios.plane.switches import FaultSwitches, InvalidSwitchError
 from opsleuth.scenarios.plane.web import PlaneServer
 
 
-def build(state: Path, port: int = 0) -> PlaneServer:
+def build_plane_server(state: Path, port: int = 0) -> PlaneServer:
     """A control plane on `port` (0: any free one) that goes on from the file `state`; not yet serving."""
-    world = World(Ledger(state, time.time()))
-    return PlaneServer(port, Engine(world, Switches(frozenset(OPERATIONS))))
+    world = PlaneWorld(PlaneLedger(state, time.time()))
+    return PlaneServer(port, PlaneEngine(world, FaultSwitches(frozenset(OPERATIONS))))
 
 
 @click.command()
@@ -57,12 +57,12 @@ def build(state: Path, port: int = 0) -> PlaneServer:
 )
 def main(port: int, state: Path, lifetime: float | None, switches: tuple[str, ...]) -> None:
     """Serve until SIGTERM or SIGINT."""
-    server = build(state, port)
+    server = build_plane_server(state, port)
     try:
         for text in switches:
             values = json.loads(text)
             server.engine.switches.set(values.pop("operation", "*"), values)
-    except (BadSwitch, json.JSONDecodeError) as error:
+    except (InvalidSwitchError, json.JSONDecodeError) as error:
         raise click.BadParameter(str(error), param_hint="--switch") from None
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from opsleuth.scenarios.case_folder import CaseFolder, utc
-from opsleuth.scenarios.names import letters
-from opsleuth.scenarios.scene import Chatter, Scene
-from opsleuth.scenarios.world import Service
+from opsleuth.scenarios.case_folder import CaseFolderWriter, format_utc
+from opsleuth.scenarios.invented_names import draw_letters
+from opsleuth.scenarios.scene import FaultLogLines, Scene
+from opsleuth.scenarios.synthetic_system import SyntheticService
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HandledRequest:
     """One request that a service handled: `end` in seconds since the epoch, `took` in ms."""
 
-    service: Service
+    service: SyntheticService
     end: float
     took: float
     failed: bool
@@ -22,24 +22,24 @@ class Request:
 
 
 # Written for each request: level and text. What stands in the second tuple is only written if it went well.
-_Text = Callable[[Random, Request], str]
+_Text = Callable[[Random, HandledRequest], str]
 _Line = tuple[str, _Text]
 _PER_REQUEST: Mapping[str, tuple[tuple[_Line, ...], tuple[_Line, ...]]] = {
     "jvm": (
-        (("INFO", lambda r, q: f"[http-nio-8080-exec-{r.randrange(1, 40)}] RequestLog - POST /{_path(q)}/{r.randrange(10**6)} {_code(q)} {q.took:.0f}ms"),),
-        (("INFO", lambda r, q: f"[http-nio-8080-exec-{r.randrange(1, 40)}] {_path(q).title()}Handler - completed {_path(q)} id={r.randrange(10**7)}"),),
+        (("INFO", lambda r, q: f"[http-nio-8080-exec-{r.randrange(1, 40)}] RequestLog - POST /{_path_of_request(q)}/{r.randrange(10**6)} {_status_of_request(q)} {q.took:.0f}ms"),),
+        (("INFO", lambda r, q: f"[http-nio-8080-exec-{r.randrange(1, 40)}] {_path_of_request(q).title()}Handler - completed {_path_of_request(q)} id={r.randrange(10**7)}"),),
     ),
     "go": (
-        (("info", lambda r, q: f'msg="request handled" method=GET path=/{_path(q)}/{r.randrange(10**6)} status={_code(q)} took={q.took:.0f}ms'),),
-        (("info", lambda r, q: f'msg="{_path(q)} stored" id={r.randrange(10**7)}'),),
+        (("info", lambda r, q: f'msg="request handled" method=GET path=/{_path_of_request(q)}/{r.randrange(10**6)} status={_status_of_request(q)} took={q.took:.0f}ms'),),
+        (("info", lambda r, q: f'msg="{_path_of_request(q)} stored" id={r.randrange(10**7)}'),),
     ),
     "python": (
-        (("INFO", lambda r, q: f"app.access GET /{_path(q)}/{r.randrange(10**6)} HTTP/1.1 {_code(q)} {r.randrange(200, 9000)} {q.took:.0f}ms"),),
-        (("INFO", lambda r, q: f"app.{_path(q)} finished job {letters(r, 10)}"),),
+        (("INFO", lambda r, q: f"app.access GET /{_path_of_request(q)}/{r.randrange(10**6)} HTTP/1.1 {_status_of_request(q)} {r.randrange(200, 9000)} {q.took:.0f}ms"),),
+        (("INFO", lambda r, q: f"app.{_path_of_request(q)} finished job {draw_letters(r, 10)}"),),
     ),
     "node": (
-        (("info", lambda r, q: f"GET /{_path(q)}/{letters(r, 8)} {_code(q)} {q.took:.0f} ms - {r.randrange(200, 9000)}"),),
-        (("info", lambda r, q: f"published {_path(q)}.updated to topic, partition {r.randrange(12)}"),),
+        (("info", lambda r, q: f"GET /{_path_of_request(q)}/{draw_letters(r, 8)} {_status_of_request(q)} {q.took:.0f} ms - {r.randrange(200, 9000)}"),),
+        (("info", lambda r, q: f"published {_path_of_request(q)}.updated to topic, partition {r.randrange(12)}"),),
     ),
 }  # fmt: skip
 
@@ -47,7 +47,7 @@ _PER_REQUEST: Mapping[str, tuple[tuple[_Line, ...], tuple[_Line, ...]]] = {
 _NOW_AND_THEN: Mapping[str, tuple[tuple[float, str, Callable[[Random], str]], ...]] = {
     "jvm": (
         (0.5, "INFO", lambda r: f"[scheduling-1] HikariPool-1 - Pool stats (total=10, active={r.randrange(6)}, idle={r.randrange(4, 10)}, waiting=0)"),
-        (0.2, "WARN", lambda r: f"[http-nio-8080-exec-{r.randrange(1, 40)}] Validation - rejected request {letters(r, 12)}: field 'email' is not an address"),
+        (0.2, "WARN", lambda r: f"[http-nio-8080-exec-{r.randrange(1, 40)}] Validation - rejected request {draw_letters(r, 12)}: field 'email' is not an address"),
         (0.05, "ERROR", lambda r: f"[http-nio-8080-exec-{r.randrange(1, 40)}] ClientAbortException: java.io.IOException: Broken pipe"),
     ),
     "go": (
@@ -56,7 +56,7 @@ _NOW_AND_THEN: Mapping[str, tuple[tuple[float, str, Callable[[Random], str]], ..
     ),
     "python": (
         (0.2, "WARNING", lambda r: f"urllib3.connectionpool Connection pool is full, discarding connection. Connection pool size: {r.choice((10, 20))}"),
-        (0.05, "ERROR", lambda r: f"app.mail cannot deliver {letters(r, 10)}: mailbox unavailable"),
+        (0.05, "ERROR", lambda r: f"app.mail cannot deliver {draw_letters(r, 10)}: mailbox unavailable"),
     ),
     "node": (
         (0.15, "warn", lambda r: f"slow event loop: {r.randrange(50, 90)} ms"),
@@ -72,22 +72,22 @@ _NOW_AND_THEN: Mapping[str, tuple[tuple[float, str, Callable[[Random], str]], ..
 }  # fmt: skip
 
 
-def _path(request: Request) -> str:
+def _path_of_request(request: HandledRequest) -> str:
     return request.service.name.split("-")[0]
 
 
-def _code(request: Request) -> int:
+def _status_of_request(request: HandledRequest) -> int:
     return 500 if request.failed else 200
 
 
-def write_request(scene: Scene, case: CaseFolder, file: str, request: Request) -> None:
+def write_request(scene: Scene, case: CaseFolderWriter, file: str, request: HandledRequest) -> None:
     """Add the lines that one request leaves at the service that handled it."""
     always, if_well = _PER_REQUEST.get(request.service.runtime, ((), ()))
     for level, text in (*(() if request.failed else if_well), *always):
-        message, pod = text(scene.random, request), _pod(scene.random, request.service)
+        message, pod = text(scene.random, request), _choose_pod(scene.random, request.service)
         case.add(
             file,
-            timestamp=utc(request.end),
+            timestamp=format_utc(request.end),
             service=request.service.name,
             pod=pod,
             level=level,
@@ -96,29 +96,31 @@ def write_request(scene: Scene, case: CaseFolder, file: str, request: Request) -
         )
 
 
-def write_background(scene: Scene, case: CaseFolder, file: str, start: float, end: float) -> None:
+def write_background(scene: Scene, case: CaseFolderWriter, file: str, start: float, end: float) -> None:
     """Add what services write now and then, in `[start, end)`."""
     for service in scene.world.services:
         for per_minute, level, text in _NOW_AND_THEN[service.runtime]:
-            for moment in arrivals(scene.random, per_minute, start, end):
-                _add(case, file, moment, service, level, text(scene.random), _pod(scene.random, service))
+            for moment in draw_arrivals(scene.random, per_minute, start, end):
+                _add_log_row(
+                    case, file, moment, service, level, text(scene.random), _choose_pod(scene.random, service)
+                )
 
 
-def write_chatter(scene: Scene, case: CaseFolder) -> None:
+def write_chatter(scene: Scene, case: CaseFolderWriter) -> None:
     """Add the lines that the fault causes, each kind at its rate, thinned by its shape."""
     for chatter in scene.chatter:
-        _caused(scene, case, chatter)
+        _write_fault_lines(scene, case, chatter)
 
 
-def _caused(scene: Scene, case: CaseFolder, chatter: Chatter) -> None:
+def _write_fault_lines(scene: Scene, case: CaseFolderWriter, chatter: FaultLogLines) -> None:
     service = scene.world.service(chatter.service)
-    for moment in arrivals(scene.random, chatter.per_minute, scene.timing.start, scene.timing.end):
+    for moment in draw_arrivals(scene.random, chatter.per_minute, scene.timing.start, scene.timing.end):
         if scene.random.random() < chatter.shape(moment):
-            text, pod = chatter.text(scene.random), chatter.pod or _pod(scene.random, service)
-            _add(case, "logs.jsonl", moment, service, chatter.level, text, pod)
+            text, pod = chatter.text(scene.random), chatter.pod or _choose_pod(scene.random, service)
+            _add_log_row(case, "logs.jsonl", moment, service, chatter.level, text, pod)
 
 
-def arrivals(random: Random, per_minute: float, start: float, end: float) -> list[float]:
+def draw_arrivals(random: Random, per_minute: float, start: float, end: float) -> list[float]:
     """Moments of a Poisson process in `[start, end)`."""
     moments: list[float] = []
     moment = start
@@ -130,11 +132,17 @@ def arrivals(random: Random, per_minute: float, start: float, end: float) -> lis
     return moments
 
 
-def _pod(random: Random, service: Service) -> str | None:
+def _choose_pod(random: Random, service: SyntheticService) -> str | None:
     return random.choice(service.pods) if service.pods else None
 
 
-def _add(
-    case: CaseFolder, file: str, moment: float, service: Service, level: str, message: str, pod: str | None
+def _add_log_row(
+    case: CaseFolderWriter,
+    file: str,
+    moment: float,
+    service: SyntheticService,
+    level: str,
+    message: str,
+    pod: str | None,
 ) -> None:
-    case.add(file, timestamp=utc(moment), service=service.name, pod=pod, level=level, message=message)
+    case.add(file, timestamp=format_utc(moment), service=service.name, pod=pod, level=level, message=message)

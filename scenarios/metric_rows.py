@@ -5,16 +5,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from opsleuth.scenarios.case_folder import CaseFolder, figure, utc
-from opsleuth.scenarios.physics import BURSTS, MEMORY_LIMIT_BYTES, SPREAD, Effects, Level, levels
+from opsleuth.scenarios.case_folder import CaseFolderWriter, format_utc, round_figure
+from opsleuth.scenarios.fault_propagation import (
+    BURSTS,
+    MEMORY_LIMIT_BYTES,
+    SPREAD,
+    Disturbances,
+    ServiceLevels,
+    compute_levels,
+)
 from opsleuth.scenarios.scene import Scene
-from opsleuth.scenarios.world import STATEFUL, Service
+from opsleuth.scenarios.synthetic_system import STATEFUL, SyntheticService
 
-Read = Callable[[Level], float]
+Read = Callable[[ServiceLevels], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class DialectMetric:
     """One metric of a dialect: how it is called, its unit, how it follows from a level, its relative noise.
 
     A `noise` of None means the service's own latency noise; `counted` draws the number of failures instead;
@@ -29,53 +36,57 @@ class Metric:
     of_process: bool = False
 
 
-def _p95(level: Level) -> float:
+def _latency_p95(level: ServiceLevels) -> float:
     return level.latency_ms * level.tail
 
 
-def _app(names: tuple[tuple[str, str], ...], ms: float, memory: float, *, share: bool) -> tuple[Metric, ...]:
+def _app_metrics(
+    names: tuple[tuple[str, str], ...], ms: float, memory: float, *, share: bool
+) -> tuple[DialectMetric, ...]:
     """The metrics of a service with requests: names and units in fixed order, `ms` and `memory` per unit."""
     p50, p95, requests, errors, cpu, mem, retransmits = names
     return (
-        Metric(*p50, lambda v: v.latency_ms * ms, None),
-        Metric(*p95, lambda v: _p95(v) * ms, None),
-        Metric(*requests, lambda v: v.rps, SPREAD["rps"]),
-        Metric(*errors, (lambda v: 100 / max(v.rps, 1e-9)) if share else (lambda _: 1.0), 0.0, counted=True),
-        Metric(*cpu, lambda v: v.cpu, SPREAD["cpu"], of_process=True),
-        Metric(*mem, lambda v: v.memory * memory, SPREAD["memory"], of_process=True),
-        Metric(*retransmits, lambda v: v.retransmits, SPREAD["retransmits"]),
+        DialectMetric(*p50, lambda v: v.latency_ms * ms, None),
+        DialectMetric(*p95, lambda v: _latency_p95(v) * ms, None),
+        DialectMetric(*requests, lambda v: v.rps, SPREAD["rps"]),
+        DialectMetric(
+            *errors, (lambda v: 100 / max(v.rps, 1e-9)) if share else (lambda _: 1.0), 0.0, counted=True
+        ),
+        DialectMetric(*cpu, lambda v: v.cpu, SPREAD["cpu"], of_process=True),
+        DialectMetric(*mem, lambda v: v.memory * memory, SPREAD["memory"], of_process=True),
+        DialectMetric(*retransmits, lambda v: v.retransmits, SPREAD["retransmits"]),
     )
 
 
-def _store(names: tuple[tuple[str, str], ...], ms: float) -> tuple[Metric, ...]:
+def _database_metrics(names: tuple[tuple[str, str], ...], ms: float) -> tuple[DialectMetric, ...]:
     """The metrics that only a database has, names and units in fixed order."""
     connections, sessions, free, queue, read, write, iops, lag = names
     return (
-        Metric(*connections, lambda v: round(v.connections), SPREAD["connections"]),
-        Metric(*sessions, lambda v: v.sessions, SPREAD["sessions"]),
-        Metric(*free, lambda v: v.free_bytes, 0.0005),
-        Metric(*queue, lambda v: v.queue, SPREAD["queue"]),
-        Metric(*read, lambda v: v.read_ms * ms, SPREAD["read_ms"]),
-        Metric(*write, lambda v: v.write_ms * ms, SPREAD["write_ms"]),
-        Metric(*iops, lambda v: v.iops, SPREAD["iops"]),
-        Metric(*lag, lambda v: v.lag_s, SPREAD["lag_s"]),
+        DialectMetric(*connections, lambda v: round(v.connections), SPREAD["connections"]),
+        DialectMetric(*sessions, lambda v: v.sessions, SPREAD["sessions"]),
+        DialectMetric(*free, lambda v: v.free_bytes, 0.0005),
+        DialectMetric(*queue, lambda v: v.queue, SPREAD["queue"]),
+        DialectMetric(*read, lambda v: v.read_ms * ms, SPREAD["read_ms"]),
+        DialectMetric(*write, lambda v: v.write_ms * ms, SPREAD["write_ms"]),
+        DialectMetric(*iops, lambda v: v.iops, SPREAD["iops"]),
+        DialectMetric(*lag, lambda v: v.lag_s, SPREAD["lag_s"]),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class MetricDialect:
     """How one monitoring system names what it measures. The last of `store` is only there for replicas."""
 
     name: str
-    app: tuple[Metric, ...]
-    store: tuple[Metric, ...]
+    app: tuple[DialectMetric, ...]
+    store: tuple[DialectMetric, ...]
 
 
 _BYTES_PER_POINT = MEMORY_LIMIT_BYTES / 100
-DIALECTS: Mapping[str, Dialect] = {
-    "plain": Dialect(
+DIALECTS: Mapping[str, MetricDialect] = {
+    "plain": MetricDialect(
         "plain",
-        _app(
+        _app_metrics(
             (
                 ("latency_p50", "ms"),
                 ("latency_p95", "ms"),
@@ -89,7 +100,7 @@ DIALECTS: Mapping[str, Dialect] = {
             memory=1,
             share=False,
         ),
-        _store(
+        _database_metrics(
             (
                 ("connections", "count"),
                 ("active_sessions", "count"),
@@ -103,9 +114,9 @@ DIALECTS: Mapping[str, Dialect] = {
             ms=1,
         ),
     ),
-    "prometheus": Dialect(
+    "prometheus": MetricDialect(
         "prometheus",
-        _app(
+        _app_metrics(
             (
                 ("http_server_duration_seconds_p50", "s"),
                 ("http_server_duration_seconds_p95", "s"),
@@ -119,7 +130,7 @@ DIALECTS: Mapping[str, Dialect] = {
             memory=_BYTES_PER_POINT,
             share=True,
         ),
-        _store(
+        _database_metrics(
             (
                 ("pg_stat_activity_connections", "count"),
                 ("pg_stat_activity_active_sessions", "count"),
@@ -133,9 +144,9 @@ DIALECTS: Mapping[str, Dialect] = {
             ms=1e-3,
         ),
     ),
-    "cloudwatch": Dialect(
+    "cloudwatch": MetricDialect(
         "cloudwatch",
-        _app(
+        _app_metrics(
             (
                 ("LatencyP50", "Seconds"),
                 ("LatencyP95", "Seconds"),
@@ -149,7 +160,7 @@ DIALECTS: Mapping[str, Dialect] = {
             memory=1,
             share=True,
         ),
-        _store(
+        _database_metrics(
             (
                 ("DatabaseConnections", "Count"),
                 ("DBLoad", "Count"),
@@ -166,7 +177,7 @@ DIALECTS: Mapping[str, Dialect] = {
 }
 
 
-def metrics_of(dialect: Dialect, service: Service) -> tuple[Metric, ...]:
+def metrics_of_service(dialect: MetricDialect, service: SyntheticService) -> tuple[DialectMetric, ...]:
     """What this system measures of a service: a third party shows its requests only, a database its devices too."""
     if service.role == "external":
         return dialect.app[:4]
@@ -176,49 +187,56 @@ def metrics_of(dialect: Dialect, service: Service) -> tuple[Metric, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Monitoring:
+class MonitoringSetup:
     """Which dialect a system speaks, whether it measures each pod, whether a fault-free period is kept."""
 
-    dialect: Dialect
+    dialect: MetricDialect
     per_pod: bool
     baseline: bool
 
 
-def write_metrics(scene: Scene, monitoring: Monitoring, case: CaseFolder) -> None:
+def write_metrics(scene: Scene, monitoring: MonitoringSetup, case: CaseFolderWriter) -> None:
     """Add `metrics.csv` and, if a fault-free period is kept, `metrics_baseline.csv`."""
     timing = scene.timing
     count = int((timing.end - timing.start) / timing.step) + 1
     times = [timing.start + i * timing.step for i in range(count)]
-    _table(scene, monitoring, case, "metrics.csv", times, scene.effects)
+    _write_metrics_table(scene, monitoring, case, "metrics.csv", times, scene.effects)
     if monitoring.baseline:
         steps = range(int(timing.baseline_minutes * 60 / timing.step))
         calm = [timing.baseline + i * timing.step for i in steps]
-        _table(scene, monitoring, case, "metrics_baseline.csv", calm, Effects())
+        _write_metrics_table(scene, monitoring, case, "metrics_baseline.csv", calm, Disturbances())
 
 
-def _table(
-    scene: Scene, monitoring: Monitoring, case: CaseFolder, file: str, times: list[float], effects: Effects
+def _write_metrics_table(
+    scene: Scene,
+    monitoring: MonitoringSetup,
+    case: CaseFolderWriter,
+    file: str,
+    times: list[float],
+    effects: Disturbances,
 ) -> None:
-    states = [levels(scene.world, effects, moment) for moment in times]
-    stamps = [utc(moment) for moment in times]
+    states = [compute_levels(scene.world, effects, moment) for moment in times]
+    stamps = [format_utc(moment) for moment in times]
     for service in scene.world.services:
-        missing = _gaps(scene.random, len(times))
+        missing = _draw_gap(scene.random, len(times))
         states_of = [state[service.name] for state in states]
-        for metric, instance in _series(monitoring, service):
-            values = _values(scene.random, metric, service, states_of, scene.timing.step)
+        for metric, instance in _list_series(monitoring, service):
+            values = _draw_values(scene.random, metric, service, states_of, scene.timing.step)
             row = {"service": service.name, "metric": metric.name, "unit": metric.unit, "instance": instance}
             for i, value in enumerate(values):
                 if i not in missing and scene.random.random() > 0.003:
-                    case.add(file, timestamp=stamps[i], value=figure(value), **row)
+                    case.add(file, timestamp=stamps[i], value=round_figure(value), **row)
 
 
-def _series(monitoring: Monitoring, service: Service) -> Iterator[tuple[Metric, str | None]]:
-    for metric in metrics_of(monitoring.dialect, service):
+def _list_series(
+    monitoring: MonitoringSetup, service: SyntheticService
+) -> Iterator[tuple[DialectMetric, str | None]]:
+    for metric in metrics_of_service(monitoring.dialect, service):
         each = monitoring.per_pod and metric.of_process and service.pods
         yield from ((metric, instance) for instance in (service.pods if each else (None,)))
 
 
-def _gaps(random: Random, count: int) -> range:
+def _draw_gap(random: Random, count: int) -> range:
     """A stretch in which a service reported nothing: one in six has one, of 2 to 5 samples."""
     if random.random() > 1 / 6:
         return range(0)
@@ -226,8 +244,8 @@ def _gaps(random: Random, count: int) -> range:
     return range(start, start + random.randrange(2, 6))
 
 
-def _values(
-    random: Random, metric: Metric, service: Service, states: list[Level], step: int
+def _draw_values(
+    random: Random, metric: DialectMetric, service: SyntheticService, states: list[ServiceLevels], step: int
 ) -> Iterator[float]:
     noise = service.noise if metric.noise is None else metric.noise
     drift = 0.0
@@ -235,7 +253,7 @@ def _values(
         # Neighbouring samples resemble each other: half of the deviation carries over.
         drift = 0.5 * drift + math.sqrt(0.75) * random.gauss(0, noise)
         if metric.counted:
-            failed = _count(
+            failed = _draw_poisson_count(
                 random, level.rps * level.fail_share * step * random.gammavariate(BURSTS, 1 / BURSTS)
             )
             yield failed / step * metric.read(level)
@@ -244,7 +262,7 @@ def _values(
             yield min(value, 100.0) if metric.unit in {"%", "Percent"} else value
 
 
-def _count(random: Random, mean: float) -> int:
+def _draw_poisson_count(random: Random, mean: float) -> int:
     """A Poisson draw; the normal approximation above 50."""
     if mean > 50:
         return max(0, round(random.gauss(mean, math.sqrt(mean))))

@@ -3,30 +3,30 @@
 import math
 from collections.abc import Mapping
 
-from opsleuth.scenarios.case_folder import CaseFolder, figure, utc
-from opsleuth.scenarios.physics import Level, levels
+from opsleuth.scenarios.case_folder import CaseFolderWriter, format_utc, round_figure
+from opsleuth.scenarios.fault_propagation import ServiceLevels, compute_levels
 from opsleuth.scenarios.scene import Scene
 
 INTERVAL = 600  # seconds; each capture covers the interval before it
 _WAITS: Mapping[str, float] = {"CPU": 0.8, "IO:DataFileRead": 0.2}
 
 
-def write_statements(scene: Scene, case: CaseFolder) -> None:
+def write_statements(scene: Scene, case: CaseFolderWriter) -> None:
     """Add `statements.jsonl`: per capture and statement the calls, mean and total time, waits and rows."""
     timing = scene.timing
     captured = timing.end
     while captured - INTERVAL >= timing.start:
         # The state in the middle of the interval stands for all of it.
         moment = captured - INTERVAL / 2
-        now = levels(scene.world, scene.effects, moment)
+        now = compute_levels(scene.world, scene.effects, moment)
         for service in scene.stateful():
             if service.role == "database":
-                _database(scene, case, service.name, captured, moment, now[service.name])
+                _write_database_capture(scene, case, service.name, captured, moment, now[service.name])
         captured -= INTERVAL
 
 
-def _database(
-    scene: Scene, case: CaseFolder, database: str, captured: float, moment: float, level: Level
+def _write_database_capture(
+    scene: Scene, case: CaseFolderWriter, database: str, captured: float, moment: float, level: ServiceLevels
 ) -> None:
     strength = scene.lasting(moment)
     known = [s for s in scene.world.statements if s.database == database]
@@ -37,14 +37,16 @@ def _database(
     common = max(0.2 * level.latency_ms, level.latency_ms - extra)
     for statement in known:
         mean = statement.weight * common + scene.slower.get((database, statement.text), 0.0) * strength
-        _row(scene, case, captured, database, statement.text, level.rps * statement.share, mean)
+        _write_statement_row(
+            scene, case, captured, database, statement.text, level.rps * statement.share, mean
+        )
     if strength > 0:
         for text, rate, mean in new:
-            _row(scene, case, captured, database, text, rate * strength, mean)
+            _write_statement_row(scene, case, captured, database, text, rate * strength, mean)
 
 
-def _row(
-    scene: Scene, case: CaseFolder, captured: float, database: str, text: str, rate: float, mean: float
+def _write_statement_row(
+    scene: Scene, case: CaseFolderWriter, captured: float, database: str, text: str, rate: float, mean: float
 ) -> None:
     calls = max(1, round(rate * INTERVAL * math.exp(scene.random.gauss(0, 0.04))))
     mean *= math.exp(scene.random.gauss(0, 0.06))
@@ -53,15 +55,15 @@ def _row(
     waits = scene.statement_waits.get(text) or scene.statement_waits.get(database) if during else None
     case.add(
         "statements.jsonl",
-        captured_at=utc(captured),
+        captured_at=format_utc(captured),
         database=database,
         statement=text,
         calls=calls,
-        calls_per_sec=figure(calls / INTERVAL),
-        mean_ms=figure(mean),
-        total_ms=figure(calls * mean),
-        load=figure(sessions),
+        calls_per_sec=round_figure(calls / INTERVAL),
+        mean_ms=round_figure(mean),
+        total_ms=round_figure(calls * mean),
+        load=round_figure(sessions),
         load_unit="average active sessions",
-        waits={name: figure(share * sessions) for name, share in (waits or _WAITS).items()},
+        waits={name: round_figure(share * sessions) for name, share in (waits or _WAITS).items()},
         rows=calls * (1 if text.startswith(("UPDATE", "INSERT")) else 4),
     )

@@ -1,24 +1,30 @@
-"""Taking in: a request becomes a run and a place in the queue, in one transaction; what came before joins its run."""
+"""Intake: a request becomes a run and a place in the queue, in one transaction; a repeated one joins its run."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
 
-from opsleuth.checkpoints.alerts import Seen
-from opsleuth.checkpoints.control import ANOTHER_ALERT
-from opsleuth.checkpoints.errors import Conflict
-from opsleuth.checkpoints.intake import Taken
+from opsleuth.alerts.documents import all_muted, declared_calls, parse_alert_document
+from opsleuth.alerts.grouping import WITHIN, ReceivedAlert, alert_fingerprint, group_into_incidents
+from opsleuth.alerts.severity import rank_severity
+from opsleuth.alerts.subject import select_firing_alerts, sort_incidents, subject_of
+from opsleuth.checkpoints.errors import ConflictError
 from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.service.intake import IntakeRow
+from opsleuth.checkpoints.service.received_alerts import AlertReceipt
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.alerts import declared_calls, received
-from opsleuth.graph.prepare import Settings, StartRequest
-from opsleuth.graph.queued import queue
+from opsleuth.configuration.service_settings import WebhookSettings
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest
+from opsleuth.graph.lifecycle.queued import queue_run
+from opsleuth.service.alert_forms import alert_as_request, alert_from_json, alert_from_own_form
+from opsleuth.service.alert_placement import AlertPlacer, IncomingAlert, PlacedRun, ServiceReach, StartRun
 from opsleuth.service.documents import TaskAsked
-from opsleuth.service.severity import rank
-from opsleuth.state.alerts import WITHIN, ReceivedAlert, fingerprint, incidents
-from opsleuth.state.canonical import digest
+from opsleuth.state.canonical_json import canonical_sha256
 from opsleuth.state.clock import Clock
+from opsleuth.state.errors import UsageError
+from opsleuth.state.limit_caps import LimitCaps
 from opsleuth.state.run_id import new_run_id
 
 ID_LENGTH = 10
@@ -26,12 +32,12 @@ ID_LENGTH = 10
 _DRAWS = 5
 
 
-Enqueue = Callable[[Store, Taken], None]
-"""Puts a run in line, in the transaction that goes on in this store."""
+Enqueue = Callable[[Store, Sequence[IntakeRow]], None]
+"""Puts runs in line, in the transaction that goes on in this store."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class RequestSender:
     """Who sends, for which team; `request` is the idempotency key."""
 
     name: str
@@ -39,128 +45,213 @@ class Sender:
     request: str | None = None
 
 
-class Placed(NamedTuple):
-    """The run that something led to, and whether it was there before."""
-
-    run: str
-    joined: bool
-
-
-class ReusedKey(Conflict):
+class ReusedKeyError(ConflictError):
     """An idempotency key came again with another request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class RequestIntake:
     """Where requests are taken in. `settings` are of every run: what may be looked at is the operator's word."""
 
-    settings: Settings
+    settings: RunSettings
     enqueue: Enqueue
     clock: Clock
     within: timedelta = WITHIN
+    webhooks: Mapping[str, WebhookSettings] = field(default_factory=dict)
+    """Who hears of what is new about the alerts of a run."""
+    _reach: ServiceReach = field(init=False)
 
-    def take(self, store: Store, asked: TaskAsked, sender: Sender) -> Placed:
-        """The run of a request: a new one, or the one that it joins. Raises UsageError, ReusedKey."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_reach", ServiceReach(declared_calls(self.settings.sources)))
+
+    def take(self, store: Store, asked: TaskAsked, sender: RequestSender) -> PlacedRun:
+        """The run of a request: a new one, or the one that it joins. Raises UsageError, ReusedKeyError."""
+        self.refuse_limits_above_caps(asked.limits.model_dump(mode="json", exclude_none=True))
         document = asked.model_dump(mode="json", exclude_defaults=True)
         with store.transaction():
             store.intake.one_at_a_time(sender.team)
             if known := self._sent_before(store, sender, document):
-                return Placed(known, joined=True)
+                return PlacedRun(known, joined=True)
             if asked.alert and asked.question is None:
-                return self._alert(store, asked, sender, document)
-            return Placed(self._start(store, asked, sender, document).id, joined=False)
+                return self._take_alerts(store, asked, sender, document)
+            run = self._start(store, asked, sender, document).run
+            if asked.alert:
+                self._note_companions(store, parse_alert_document(asked.alert), sender, run)
+            return PlacedRun(run, joined=False)
 
-    def receive(self, store: Store, alerts: tuple[ReceivedAlert, ...], sender: Sender) -> list[Placed]:
-        """The run of each alert that fires. Those that are over start nothing."""
-        with store.transaction():
+    @property
+    def caps(self) -> LimitCaps:
+        """The operator's upper bounds of what a request may ask for."""
+        return LimitCaps.model_validate(self.settings.caps or {})
+
+    def refuse_limits_above_caps(self, limits: Mapping[str, Any]) -> None:
+        """Raises UsageError where a request asks for more than the operator allows."""
+        if excess := self.caps.describe_excess(limits):
+            raise UsageError(f"{excess}: ask for less, or leave it out to get what is allowed")
+
+    @contextmanager
+    def _placing(self, store: Store) -> Iterator[AlertPlacer]:
+        """Places alerts; the runs that they start are put in line together, when the block ends."""
+        started: list[IntakeRow] = []
+
+        def start(own: Store, incoming: IncomingAlert, follows: str | None) -> str:
+            started.append(self._store_run_of_alert(own, incoming, follows))
+            return started[-1].run
+
+        yield self._placer_with(start)
+        if started:
+            self.enqueue(store, started)
+
+    def _placer_with(self, start: StartRun) -> AlertPlacer:
+        return AlertPlacer(self.clock, start, self._reach, self.webhooks, self.within)
+
+    def receive_batch(
+        self,
+        store: Store,
+        alerts: Sequence[ReceivedAlert],
+        sender: RequestSender,
+        firing: Collection[str] = (),
+    ) -> list[PlacedRun]:
+        """The run of each alert that fires, in one transaction. Those that are over or kept quiet start nothing.
+
+        `firing` are the fingerprints that fire somewhere in the same message: they are not over for one pod that recovered.
+        """
+        now, placed = self.clock.now(), []
+        with store.transaction(), self._placing(store) as placer:
             store.intake.one_at_a_time(sender.team)
-            _forget_over(store, alerts, sender.team)
-        placed = []
-        for alert in alerts:
-            if alert.over is None:
-                with store.transaction():
-                    store.intake.one_at_a_time(sender.team)
-                    asked = TaskAsked(alert=_own_form(alert))
-                    placed.append(self._place(store, alert, asked, sender, {}))
+            for alert in alerts:
+                incoming = IncomingAlert.of(alert, sender.team, sender.name, now)
+                if alert.over is None and alert.muted is None:
+                    placed.append(placer.place(store, incoming))
+                    continue
+                if alert.over is not None and incoming.kind.fingerprint not in firing:
+                    store.alerts.over(sender.team, incoming.kind.fingerprint)
+                placer.note_quiet(store, incoming)
         return placed
 
-    def _sent_before(self, store: Store, sender: Sender, document: Mapping[str, Any]) -> str | None:
+    def follow_unheard(self, store: Store, run: str, team: str) -> list[PlacedRun]:
+        """Place the alerts again that joined a run just before its end, so that it never heard of them."""
+        with store.transaction(), self._placing(store) as placer:
+            store.intake.one_at_a_time(team)
+            notes, placed = store.receipts.list_of_notes(run), []
+            for wish in store.control.pending(run):
+                if wish.kind == "note" and (receipt := notes.get(wish.id)):
+                    alert = alert_from_json(receipt.document)
+                    incoming = IncomingAlert.of(alert, team, receipt.sender, self.clock.now())
+                    placed.append(placer.place(store, incoming))
+                    store.control.drop_request(wish.id)
+        return placed
+
+    def note_unreadable(self, store: Store, sender: RequestSender, count: int) -> None:
+        """Write down that a message held entries that are not alerts."""
+        reason = f"{count} entries in the list of alerts are not JSON objects"
+        store.receipts.put(
+            AlertReceipt(
+                team=sender.team,
+                sender=sender.name,
+                fingerprint="",
+                name="",
+                outcome="unreadable",
+                reason=reason,
+            )
+        )
+
+    def _sent_before(self, store: Store, sender: RequestSender, document: Mapping[str, Any]) -> str | None:
         known = store.intake.of_request(sender.team, sender.request) if sender.request else None
         if known is None:
             return None
-        if known.digest != digest(document):
-            raise ReusedKey(
+        if known.digest != canonical_sha256(document):
+            raise ReusedKeyError(
                 f"the idempotency key was used for another request, {known.run}: draw a new key for each request"
             )
         return known.run
 
-    def _alert(self, store: Store, asked: TaskAsked, sender: Sender, document: Mapping[str, Any]) -> Placed:
+    def _take_alerts(
+        self, store: Store, asked: TaskAsked, sender: RequestSender, document: Mapping[str, Any]
+    ) -> PlacedRun:
         """One document of alerts is one request, about its first incident; whatever it joins, it joins as a whole."""
-        alerts = received(asked.alert or {}) or (_plain(asked.alert or {}),)
-        _forget_over(store, alerts, sender.team)
-        firing = [alert for alert in alerts if alert.over is None] or list(alerts)
-        return self._place(store, firing[0], asked, sender, document)
+        alerts = parse_alert_document(asked.alert or {}) or (alert_from_own_form(asked.alert or {}),)
+        forget_resolved_alerts(store, alerts, sender.team)
+        asking, now = select_firing_alerts(alerts), self.clock.now()
+        if not asking:
+            raise UsageError(all_muted(alerts))
+        [first, *_] = sort_incidents(
+            group_into_incidents(asking, declared_calls(self.settings.sources), now), "", now
+        )
+        subject = subject_of(first, "")
 
-    def _place(
-        self,
-        store: Store,
-        alert: ReceivedAlert,
-        asked: TaskAsked,
-        sender: Sender,
-        document: Mapping[str, Any],
-    ) -> Placed:
-        kind, since = fingerprint(alert), self.clock.now() - self.within
-        if run := store.alerts.again(sender.team, kind, since):
-            return Placed(run, joined=True)
-        if run := self._incident_of(store, alert, sender.team, since):
-            store.alerts.put(sender.team, kind, run, _to_json(alert))
-            store.control.set(run, "note", f"{ANOTHER_ALERT}{alert.text}"[:900])
-            return Placed(run, joined=True)
-        row = self._start(store, asked, sender, document, rank(alert.severity))
-        store.alerts.put(sender.team, kind, row.id, _to_json(alert))
-        return Placed(row.id, joined=False)
+        def start(own: Store, incoming: IncomingAlert, follows: str | None) -> str:
+            severity = rank_severity(incoming.alert.severity)
+            return self._start(own, asked, sender, document, severity, follows).run
 
-    def _incident_of(self, store: Store, alert: ReceivedAlert, team: str, since: datetime) -> str | None:
-        """The run of the incident that this alert belongs to, as times and the calls between services say."""
-        known = [(_of_json(seen), seen) for seen in store.alerts.recent(team, since)]
-        calls = declared_calls(self.settings.sources)
-        now = self.clock.now()
-        for incident in incidents([alert, *(other for other, _ in known)], calls, now):
-            if any(member is alert for member in incident.alerts):
-                return next((seen.run for other, seen in known if _is_in(other, incident.alerts)), None)
-        return None
+        placer = self._placer_with(start)
+        placed = placer.place(store, IncomingAlert.of(subject, sender.team, sender.name, now))
+        self._note_companions(store, [alert for alert in alerts if alert is not subject], sender, placed.run)
+        return placed
+
+    def _note_companions(
+        self, store: Store, others: Sequence[ReceivedAlert], sender: RequestSender, run: str
+    ) -> None:
+        """Write down the alerts that came in one request with the one that the run is about."""
+        with self._placing(store) as placer:
+            for alert in others:
+                incoming = IncomingAlert.of(alert, sender.team, sender.name, self.clock.now())
+                if alert.over is not None or alert.muted is not None:
+                    placer.note_quiet(store, incoming)
+                else:
+                    placer.note_companion(store, incoming, run)
+
+    def _store_run_of_alert(self, store: Store, incoming: IncomingAlert, follows: str | None) -> IntakeRow:
+        asked = TaskAsked(alert=alert_as_request(incoming.alert))
+        sender = RequestSender(incoming.sender, incoming.team)
+        return self._store_run(store, asked, sender, {}, rank_severity(incoming.alert.severity), follows)
 
     def _start(
         self,
         store: Store,
         asked: TaskAsked,
-        sender: Sender,
+        sender: RequestSender,
         document: Mapping[str, Any],
         severity: int | None = None,
-    ) -> RunRow:
+        follows: str | None = None,
+    ) -> IntakeRow:
+        taken = self._store_run(store, asked, sender, document, severity, follows)
+        self.enqueue(store, [taken])
+        return taken
+
+    def _store_run(
+        self,
+        store: Store,
+        asked: TaskAsked,
+        sender: RequestSender,
+        document: Mapping[str, Any],
+        severity: int | None = None,
+        follows: str | None = None,
+    ) -> IntakeRow:
+        """A run that is not in line yet."""
         row = self._queued(store, asked, sender)
-        taken = Taken(
+        taken = IntakeRow(
             run=row.id,
             team=sender.team,
-            severity=rank(None) if severity is None else severity,
+            severity=rank_severity(None) if severity is None else severity,
             sender=sender.name,
             request=sender.request,
-            digest=digest(document),
+            digest=canonical_sha256(document),
+            follows=follows,
         )
         store.intake.put(taken)
-        self.enqueue(store, taken)
-        return row
+        return taken
 
-    def _queued(self, store: Store, asked: TaskAsked, sender: Sender) -> RunRow:
+    def _queued(self, store: Store, asked: TaskAsked, sender: RequestSender) -> RunRow:
         """The run's row, under an id that nobody has."""
         for _ in range(_DRAWS):
             try:
-                return queue(store, self._request(asked, sender), self.clock)
-            except Conflict:
+                return queue_run(store, self._request(asked, sender), self.clock)
+            except ConflictError:
                 continue
-        raise Conflict(f"no free id was found in {_DRAWS} draws: try again")
+        raise ConflictError(f"no free id was found in {_DRAWS} draws: try again")
 
-    def _request(self, asked: TaskAsked, sender: Sender) -> StartRequest:
+    def _request(self, asked: TaskAsked, sender: RequestSender) -> StartRequest:
         read_only = self.settings.read_only or asked.read_only
         return StartRequest(
             run=new_run_id(self.clock.now(), length=ID_LENGTH),
@@ -171,63 +262,16 @@ class Intake:
             name=asked.name,
             project=sender.team,
             limits=asked.limits.model_dump(mode="json", exclude_none=True),
-            settings=Settings.of(self.settings.to_json() | {"read_only": read_only}),
+            settings=replace(self.settings, read_only=read_only),
         )
 
 
-def _forget_over(store: Store, alerts: tuple[ReceivedAlert, ...], team: str) -> None:
+def forget_resolved_alerts(store: Store, alerts: Sequence[ReceivedAlert], team: str) -> None:
     """Kinds of alerts that are over; not those of which another one, of another pod perhaps, still fires."""
-    firing = {fingerprint(alert) for alert in alerts if alert.over is None}
-    for kind in {fingerprint(alert) for alert in alerts} - firing:
+    for kind in {alert_fingerprint(alert) for alert in alerts} - firing_fingerprints(alerts):
         store.alerts.over(team, kind)
 
 
-def _is_in(alert: ReceivedAlert, alerts: tuple[ReceivedAlert, ...]) -> bool:
-    return any(member is alert for member in alerts)
-
-
-def _plain(document: Mapping[str, Any]) -> ReceivedAlert:
-    """An alert in our own form."""
-    labels = document.get("labels")
-    return ReceivedAlert(
-        name=str(document.get("name") or document.get("text") or ""),
-        text=str(document.get("text") or ""),
-        service=_word(document.get("service")),
-        metric=_word(document.get("metric")),
-        severity=_word(document.get("severity")),
-        fired_at=_moment(document.get("fired_at")),
-        onset=_moment(document.get("onset")),
-        labels=labels if isinstance(labels, Mapping) else {},
-    )
-
-
-def _word(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
-    return value if isinstance(value, str) and value else None
-
-
-def _moment(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON value
-    """A time with a zone; what is none is refused later, where the alert is read for the run."""
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return moment if moment and moment.tzinfo else None
-
-
-def _own_form(alert: ReceivedAlert) -> dict[str, Any]:
-    """The alert as a request of its own."""
-    document = _to_json(alert)
-    return {key: value for key, value in document.items() if value and key not in ("name", "over")}
-
-
-def _to_json(alert: ReceivedAlert) -> dict[str, Any]:
-    times = {
-        name: moment.isoformat() if (moment := getattr(alert, name)) else None
-        for name in ("fired_at", "onset")
-    }
-    return {**asdict(alert), **times, "labels": dict(alert.labels)}
-
-
-def _of_json(seen: Seen) -> ReceivedAlert:
-    times = {name: _moment(seen.document[name]) for name in ("fired_at", "onset")}
-    return ReceivedAlert(**{**seen.document, **times})
+def firing_fingerprints(alerts: Iterable[ReceivedAlert]) -> set[str]:
+    """The kinds of alerts that fire now."""
+    return {alert_fingerprint(alert) for alert in alerts if alert.over is None}

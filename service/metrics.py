@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Upper bounds of the histogram of answer times, in seconds."""
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-"""All others are counted as one: whoever asks may send any word, and each would make a series."""
+"""All others are counted as one: the caller may send any word, and each would make a series."""
 _HTTP = "opsleuth_http_request_seconds"
 
 
-class Traffic:
+class RequestMetrics:
     """Requests of this process by method, address and status, with their seconds."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Traffic:
             yield f"{_HTTP}_count{{{labels}}} {total}"
 
 
-def gauge(name: str, words: str, values: Mapping[str, float], label: str = "") -> Iterator[str]:
+def format_gauge(name: str, words: str, values: Mapping[str, float], label: str = "") -> Iterator[str]:
     """One gauge, a line for each value of its label."""
     yield f"# HELP {name} {words}"
     yield f"# TYPE {name} gauge"

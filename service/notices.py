@@ -1,6 +1,6 @@
-"""What others are told of runs: that a person is needed, and every end. Signed, at least once, in the order of time.
+"""Notices about runs to others: that a person is needed, and every end. Signed, at least once, in the order of time.
 
-Who receives a message finds its id in it and in `X-Opsleuth-Notice`: the same at every try.
+Who receives a message finds its id in it and in `X-Opsleuth-Notice`: the same at every attempt.
 """
 
 import json
@@ -12,26 +12,29 @@ from typing import Any, Literal
 import httpx
 
 from opsleuth.checkpoints.approvals import Approval
-from opsleuth.checkpoints.notices import Notice
 from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.service.notices import OutgoingNotice
 from opsleuth.checkpoints.store import Store
-from opsleuth.console.questions import cleaned, fields
-from opsleuth.graph.outcome import Outcome
-from opsleuth.service.settings import Webhook
-from opsleuth.service.signatures import HEADER, sign
+from opsleuth.configuration.service_settings import WebhookSettings
+from opsleuth.console.approval_questions import clean_question_field, list_question_fields
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.service.signatures import HEADER, sign_message
+from opsleuth.state.backoff import Backoff
 from opsleuth.state.clock import Clock
-from opsleuth.state.outcome import ExitCode, Status, StopReason
+from opsleuth.state.run_status import ExitCode, Status, StopReason
 
-Kind = Literal["approval_needed", "effect_unknown", "concluded", "limit", "failed", "canceled"]
+NoticeKind = Literal[
+    "approval_needed", "effect_unknown", "concluded", "limit", "failed", "canceled", "limit_near"
+]
 SECONDS = 10.0
 """So long may a receiver take to answer."""
 CLAIM = timedelta(seconds=60)
 """A claim lasts this long; then another worker may send the notice."""
-FIRST_WAIT, LONGEST_WAIT = 5.0, 3_600.0
+RETRIES = Backoff(first=5.0, longest=3_600.0)
 """Seconds until a message that could not be told is tried again; twice as long each time."""
 
 
-def kind_of(outcome: Outcome) -> Kind | None:
+def notice_kind(outcome: AttemptOutcome) -> NoticeKind | None:
     """What an attempt's end is to others; None for one that goes on elsewhere."""
     if outcome.exit_code is ExitCode.EFFECT_UNKNOWN:
         return "effect_unknown"
@@ -46,23 +49,25 @@ def kind_of(outcome: Outcome) -> Kind | None:
     return "limit" if outcome.status is Status.COMPLETED else None
 
 
-def tell(store: Store, outcome: Outcome, webhooks: Mapping[str, Webhook]) -> None:
+def queue_notices(store: Store, outcome: AttemptOutcome, webhooks: Mapping[str, WebhookSettings]) -> None:
     """Write down who is to be told. Telling the same again changes nothing."""
-    kind, row = kind_of(outcome), store.runs.get(outcome.run)
+    kind, row = notice_kind(outcome), store.runs.get(outcome.run)
     if kind is None or row is None:
         return
     pending = store.approvals.list(row.id, "pending")
     about = ",".join(asked.id for asked in pending) or str(row.attempt)
-    document = _document(row, outcome, kind, [_asked(asked) for asked in pending])
+    document = _build_notice_document(row, outcome, kind, [_approval_to_json(asked) for asked in pending])
     with store.transaction():
         for name, webhook in webhooks.items():
             if not webhook.teams or row.project in webhook.teams:
                 key = f"{kind}:{about}"
-                store.notices.put(Notice(run=row.id, key=key, target=name, kind=kind, document=document))
+                store.notices.put(
+                    OutgoingNotice(run=row.id, key=key, target=name, kind=kind, document=document)
+                )
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class NoticeTarget:
     """A webhook as messages are sent to it; `secret` signs them."""
 
     name: str
@@ -70,28 +75,32 @@ class Target:
     secret: str
 
 
-async def deliver(store: Store, target: Target, clock: Clock, client: httpx.AsyncClient) -> int:
-    """Send this target what is due and nobody else is sending; how many were delivered."""
+async def deliver_due_notices(
+    store: Store, target: NoticeTarget, clock: Clock, client: httpx.AsyncClient
+) -> int:
+    """Send this target the due messages that no other worker is sending; returns how many were delivered."""
     sent = 0
     for notice in store.notices.due(target.name):
         if store.notices.claim(notice, clock.now() + CLAIM):
-            problem = await _send(notice, target, clock, client)
+            problem = await _post_notice(notice, target, clock, client)
             sent += not problem
             if problem:
-                wait = min(FIRST_WAIT * 2 ** min(notice.tries, 12), LONGEST_WAIT)
+                wait = RETRIES.seconds(notice.tries + 1)
                 store.notices.later(notice, clock.now() + timedelta(seconds=wait), problem)
             else:
                 store.notices.delivered(notice)
     return sent
 
 
-async def _send(notice: Notice, target: Target, clock: Clock, client: httpx.AsyncClient) -> str:
+async def _post_notice(
+    notice: OutgoingNotice, target: NoticeTarget, clock: Clock, client: httpx.AsyncClient
+) -> str:
     """What went wrong, empty if the receiver has it."""
     body = json.dumps({"id": notice.id, **notice.document}, sort_keys=True).encode()
     headers = {
         "Content-Type": "application/json",
         "X-Opsleuth-Notice": notice.id,
-        HEADER: sign(target.secret, body, clock.now().timestamp()),
+        HEADER: sign_message(target.secret, body, clock.now().timestamp()),
     }
     try:
         answer = await client.post(target.url, content=body, headers=headers, timeout=SECONDS)
@@ -100,8 +109,8 @@ async def _send(notice: Notice, target: Target, clock: Clock, client: httpx.Asyn
     return "" if answer.is_success else f"the receiver answered {answer.status_code}"
 
 
-def _document(
-    row: RunRow, outcome: Outcome, kind: Kind, asked: Sequence[Mapping[str, Any]]
+def _build_notice_document(
+    row: RunRow, outcome: AttemptOutcome, kind: NoticeKind, asked: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     return {
         "kind": kind,
@@ -117,7 +126,7 @@ def _document(
     }
 
 
-def _asked(asked: Approval) -> dict[str, Any]:
+def _approval_to_json(asked: Approval) -> dict[str, Any]:
     call = {name: asked.document.get(name) for name in ("tool", "target", "risk", "arguments", "purpose")}
-    shown = [cleaned(field)._asdict() for field in fields(asked)]
+    shown = [clean_question_field(field)._asdict() for field in list_question_fields(asked)]
     return {"id": asked.id, "about": asked.about, "digest": asked.digest, **call, "shown": shown}

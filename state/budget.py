@@ -6,8 +6,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from opsleuth.state.base import Frozen
-from opsleuth.state.outcome import StopReason
+from opsleuth.state.base import FrozenModel
+from opsleuth.state.run_status import StopReason
 
 Positive = Annotated[int, Field(gt=0, lt=2**53)]
 Amount = Annotated[int, Field(ge=0, lt=2**53)]
@@ -15,7 +15,7 @@ Seconds = Annotated[float, Field(ge=0, lt=1e9)]
 Money = Annotated[Decimal, Field(ge=0, lt=Decimal(10) ** 9)]
 
 
-class Limits(Frozen):
+class RunLimits(FrozenModel):
     """What a run may use. `cost` is in US dollars; None means no limit (there may be no prices)."""
 
     turns: Positive = 30
@@ -29,7 +29,7 @@ class Limits(Frozen):
     repeats: Annotated[int, Field(ge=1, le=50)] = 4
 
 
-class Usage(Frozen):
+class RunUsage(FrozenModel):
     """What a run has used. Waiting for people is not active time. `estimated` marks tokens we counted ourselves."""
 
     turns: Amount = 0
@@ -47,7 +47,7 @@ class Usage(Frozen):
         return self.tokens_in + self.tokens_out
 
 
-class Spent(NamedTuple):
+class ModelCallCost(NamedTuple):
     """What one model call cost; all zero for the offline planner."""
 
     tokens_in: int = 0
@@ -57,9 +57,9 @@ class Spent(NamedTuple):
     estimated: bool = False
     model_calls: int = 0
 
-    def plus(self, other: "Spent") -> "Spent":
+    def plus(self, other: "ModelCallCost") -> "ModelCallCost":
         """Both together."""
-        return Spent(
+        return ModelCallCost(
             self.tokens_in + other.tokens_in,
             self.tokens_out + other.tokens_out,
             self.tokens_cached + other.tokens_cached,
@@ -69,13 +69,13 @@ class Spent(NamedTuple):
         )
 
 
-class Budget(Frozen):
+class Budget(FrozenModel):
     """Limits and use."""
 
-    limits: Limits = Limits()
-    used: Usage = Usage()
+    limits: RunLimits = RunLimits()
+    used: RunUsage = RunUsage()
 
-    def exceeded(self, active_seconds: float | None = None) -> StopReason | None:
+    def find_exceeded_limit(self, active_seconds: float | None = None) -> StopReason | None:
         """The limit that forbids another model call, if any; `active_seconds` is the use up to this moment."""
         seconds = self.used.seconds if active_seconds is None else active_seconds
         limits, used = self.limits, self.used
@@ -92,16 +92,16 @@ class Budget(Frozen):
     def within(self, limits: Mapping[str, Any]) -> "Budget":
         """The same use under other limits, by name; those that are not named stay. Raises ValidationError."""
         merged = self.limits.model_dump(mode="json") | dict(limits)
-        return Budget(limits=Limits.model_validate(merged), used=self.used)
+        return Budget(limits=RunLimits.model_validate(merged), used=self.used)
 
     def plus(
-        self, *, turns: int = 0, seconds: float = 0.0, tool_calls: int = 0, spent: Spent | None = None
+        self, *, turns: int = 0, seconds: float = 0.0, tool_calls: int = 0, spent: ModelCallCost | None = None
     ) -> "Budget":
         """The budget after that much more use."""
-        cost, used = spent or Spent(), self.used
+        cost, used = spent or ModelCallCost(), self.used
         return Budget(
             limits=self.limits,
-            used=Usage(
+            used=RunUsage(
                 turns=used.turns + turns,
                 seconds=round(used.seconds + seconds, 3),
                 tokens_in=used.tokens_in + cost.tokens_in,

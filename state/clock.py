@@ -46,13 +46,13 @@ YEARS = range(1900, 2500)
 """Times of other years are slips of a clock or a unit, and near the calendar's ends arithmetic overflows."""
 
 
-def in_utc(moment: datetime) -> datetime:
+def convert_to_utc(moment: datetime) -> datetime:
     """An aware moment in UTC. Raises ValueError outside of `YEARS`."""
     if moment.year not in YEARS:
         raise ValueError(f"the year {moment.year} is out of range: {YEARS[0]} to {YEARS[-1]}")
     return moment.astimezone(UTC)
 
 
-def stamp(moment: datetime) -> str:
+def format_timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds and Z, the one form in which times are stored and shown."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -4,12 +4,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from opsleuth.state.base import EvidenceId, Frozen, HypothesisId, Name, Sentence
+from opsleuth.state.base import EvidenceId, FrozenModel, HypothesisId, Name, Sentence
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.conclusion import Conclusion, Kind
 
 
-class PlanChange(Frozen):
+class PlanChange(FrozenModel):
     """Add a step (`id` None), or set the status of one that exists."""
 
     text: Sentence = ""
@@ -17,7 +17,7 @@ class PlanChange(Frozen):
     status: Literal["pending", "active", "done", "dropped"] = "pending"
 
 
-class HypothesisChange(Frozen):
+class HypothesisChange(FrozenModel):
     """Open a hypothesis (`id` None), or support or refute one, with the evidence for that."""
 
     id: HypothesisId | None = None
@@ -29,7 +29,7 @@ class HypothesisChange(Frozen):
     contradicting: Annotated[tuple[EvidenceId, ...], Field(max_length=20)] = ()
 
 
-class Decision(Frozen):
+class Decision(FrozenModel):
     """One turn's decision: plan and hypothesis changes, and either calls, or a conclusion, or neither.
 
     Some models send one thing at a time; a turn that only changes the plan or hypotheses counts as no progress.

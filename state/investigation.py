@@ -1,12 +1,12 @@
 """`Investigation`: everything a run knows between two nodes. Lean: counters here, records in tables."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from opsleuth.state.base import (
     EvidenceId,
-    Frozen,
+    FrozenModel,
     HypothesisId,
     JsonObject,
     Name,
@@ -18,17 +18,23 @@ from opsleuth.state.base import (
 from opsleuth.state.budget import Budget
 from opsleuth.state.calls import Call
 from opsleuth.state.conclusion import Conclusion, Kind, Review
-from opsleuth.state.outcome import Status, StopReason
+from opsleuth.state.follow_up import FollowUp
+from opsleuth.state.json_types import JSON
+from opsleuth.state.run_status import Status, StopReason
 
 SCHEMA_VERSION = 1
 
 
-class Window(Frozen):
-    """The incident window `[start, end)` in UTC, and where it came from."""
+class Window(FrozenModel):
+    """The incident window `[start, end)` in UTC, and where it came from.
+
+    `stated_onset` is the time since when something fails, as the question says.
+    """
 
     start: Utc
     end: Utc
     origin: Literal["alert", "question", "case", "options", "default"] = "default"
+    stated_onset: Utc | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -36,8 +42,13 @@ class Window(Frozen):
             raise ValueError("the window ends before it starts: swap its start and end")
         return self
 
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Start and end in seconds since the epoch."""
+        return self.start.timestamp(), self.end.timestamp()
 
-class Alert(Frozen):
+
+class Alert(FrozenModel):
     """The alert as received. `onset` is the start it claims, `fired_at` when it was sent."""
 
     text: Text
@@ -49,14 +60,14 @@ class Alert(Frozen):
     labels: JsonObject = Field(default_factory=dict)
 
 
-class Demand(Frozen):
+class Demand(FrozenModel):
     """Something that the question itself asks of the answer, checked before the end.
 
-    `options` wants `count` recommendations, `field` a value by `name` in fields, `format` and `language`
+    `options` wants `count` recommendations, `candidates` as many causes, `field` a value by `name` in fields, `format` and `language`
     name the form, `untouchable` names what no call may target.
     """
 
-    kind: Literal["options", "field", "format", "language", "untouchable"]
+    kind: Literal["options", "candidates", "field", "format", "language", "untouchable"]
     text: Sentence
     name: Name | None = None
     count: Annotated[int, Field(ge=1, le=50)] | None = None
@@ -68,7 +79,7 @@ MOST_CITED = 40
 """Steps of the plan, hypotheses, and evidence on one side of a hypothesis."""
 
 
-class PlanStep(Frozen):
+class PlanStep(FrozenModel):
     """One step of the rough plan."""
 
     id: Name
@@ -76,7 +87,7 @@ class PlanStep(Frozen):
     status: Literal["pending", "active", "done", "dropped"] = "pending"
 
 
-class Hypothesis(Frozen):
+class Hypothesis(FrozenModel):
     """A possible cause, with the evidence for and against it.
 
     `not_concluded`: what was concluded is something else; `reason` says what.
@@ -92,12 +103,13 @@ class Hypothesis(Frozen):
     contradicting: Annotated[tuple[EvidenceId, ...], Field(max_length=MOST_CITED)] = ()
 
 
-class Notice(Frozen):
-    """Something that the planner is told at its next turn: an error of its own, a mark, a note of the operator."""
+class PlannerNotice(FrozenModel):
+    """Something that the planner reads at its next turn: an error of its own, a mark, a note of the operator."""
 
     code: Literal[
         "malformed",
         "unseen",
+        "dropped",
         "repeated",
         "stagnation",
         "breaker",
@@ -110,16 +122,18 @@ class Notice(Frozen):
     text: Sentence
 
 
-class Investigation(Frozen):
+class Investigation(FrozenModel):
     """The typed state of one run.
 
     With `from_alert` nobody asked in words: the question is the alert's text, and so data. `observations` counts calls that were given a number: `O1` to `On` lie in a table, read along the lineage.
-    `absent`: services that were asked about and that no source knows.
+    `follow_up`: the ended run that the question is about, if it is. `absent`: services that were asked about and that no source knows. `malformed_conclusion`: the last one as it was
+    sent, while it was not valid.
     """
 
     schema_version: Literal[1] = 1
     question: Text
     from_alert: bool = False
+    follow_up: FollowUp | None = None
     alert: Alert | None = None
     unresolved: Sentence = ""
     absent: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
@@ -134,9 +148,11 @@ class Investigation(Frozen):
     unverified: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
     draft: Conclusion | None = None
     review: Review | None = None
-    notices: Annotated[tuple[Notice, ...], Field(max_length=12)] = ()
+    objections: Annotated[tuple[Sentence, ...], Field(max_length=20)] = ()
+    notices: Annotated[tuple[PlannerNotice, ...], Field(max_length=12)] = ()
 
     malformed: Annotated[int, Field(ge=0, le=100)] = 0
+    malformed_conclusion: JsonObject | None = None
     rework: Annotated[int, Field(ge=0, le=100)] = 0
     stalled: Annotated[int, Field(ge=0, le=100)] = 0
     budget: Budget = Budget()
@@ -145,7 +161,7 @@ class Investigation(Frozen):
     stop_reason: StopReason | None = None
     stop_detail: Sentence = ""
 
-    def changed(self, **values: Any) -> Self:  # noqa: ANN401 - any field of the state
+    def changed(self, **values: JSON) -> Self:
         """The one way to change the state: the whole new state is validated.
 
         Raises pydantic's ValidationError for a value out of its bounds, and KeyError for an unknown field.
@@ -153,12 +169,12 @@ class Investigation(Frozen):
         unknown = values.keys() - type(self).model_fields.keys()
         if unknown:
             raise KeyError(f"no such state field: {', '.join(sorted(unknown))}")
-        return type(self).model_validate(to_json(self) | {k: _json(v) for k, v in values.items()})
+        return type(self).model_validate(to_json(self) | {k: _to_json_value(v) for k, v in values.items()})
 
 
-def _json(value: Any) -> Any:  # noqa: ANN401 - any field of the state
-    if isinstance(value, Frozen):
+def _to_json_value(value: JSON) -> JSON:
+    if isinstance(value, FrozenModel):
         return to_json(value)
     if isinstance(value, tuple):
-        return [_json(item) for item in value]
+        return [_to_json_value(item) for item in value]
     return value

@@ -2,23 +2,21 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import run_python
 from model_rig import words
+from recorded_sets import recorded_set
 
-from opsleuth.models.server.rules import investigator
-from opsleuth.models.server.serve import ModelServer
-from opsleuth.scenarios.generator import generate
-from opsleuth.scenarios.orders import write_case
-from opsleuth.state.outcome import ExitCode
+from opsleuth.models.server.model_server import ModelServer
+from opsleuth.models.server.rule_models import reply_as_investigator
+from opsleuth.scenarios.generator import generate_incident
+from opsleuth.scenarios.orders_incident import write_case
+from opsleuth.state.run_status import ExitCode
 
 TOP = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("OPSLEUTH_SHARED", TOP.parent / "shared"))
-DEV = SHARED / "incidents" / "dev"
 ANSWER = {
     "verdict", "answer", "causes", "propagation", "ruled_out", "not_available", "recommendations", "fields", "claims",
     "effects", "window", "status", "stop_reason", "usage", "run",
@@ -34,13 +32,10 @@ class Home:
 
     def run(self, *arguments: str, code: int = 0, **environment: str) -> str:
         """What the command printed; it has to end with this code."""
-        done = subprocess.run(
-            [sys.executable, "-m", "opsleuth", "--db", str(self.folder / "o.db"), *arguments],
+        done = run_python(
+            ["-m", "opsleuth", "--db", str(self.folder / "o.db"), *arguments],
             env=os.environ | {"PYTHONPATH": str(TOP / "src")} | environment,
-            capture_output=True,
-            text=True,
             timeout=120,
-            check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
@@ -66,7 +61,7 @@ def test_every_claim_of_the_report_opens_its_evidence(home: Home, orders: Path) 
     assert report.keys() >= ANSWER
     assert report["claims"]
     for claim in report["claims"]:
-        assert claim["status"] == "verified"
+        assert claim["status"] == "holds"
         assert claim["evidence"]
         for evidence in claim["evidence"]:
             assert json.loads(home.run("evidence", "-", evidence, "--json"))
@@ -85,7 +80,7 @@ def test_a_question_in_chinese_finds_window_and_service(home: Home, orders: Path
 
 def test_a_question_in_chinese_reaches_a_model_with_window_and_service(home: Home, orders: Path) -> None:
     question = "排查订单接口最近半个小时突然变慢的原因，并给出处理建议"
-    with ModelServer(investigator) as server:
+    with ModelServer(reply_as_investigator) as server:
         home.run(
             "run", question, "--case", str(orders), "--planner", "model",
             OPSLEUTH_BASE_URL=server.base_url, OPSLEUTH_MODEL="m", OPSLEUTH_REVIEWER="none",
@@ -97,7 +92,7 @@ def test_a_question_in_chinese_reaches_a_model_with_window_and_service(home: Hom
     assert question in asked
     assert "orders-api" in asked
     assert report["claims"]
-    assert all(claim["status"] == "verified" for claim in report["claims"])
+    assert all(claim["status"] == "holds" for claim in report["claims"])
 
 
 def test_a_service_that_no_source_knows_is_not_guessed(home: Home, tmp_path: Path, orders: Path) -> None:
@@ -112,7 +107,7 @@ def test_a_service_that_no_source_knows_is_not_guessed(home: Home, tmp_path: Pat
 
 
 def test_a_healthy_world_is_called_healthy(home: Home, tmp_path: Path) -> None:
-    generate("healthy", "middle", 7, tmp_path / "calm")
+    generate_incident("healthy", "middle", 7, tmp_path / "calm")
     home.run("run", "--case", str(tmp_path / "calm"))
     assert home.report()["verdict"] == "healthy"
 
@@ -128,14 +123,14 @@ def test_the_report_is_the_same_in_every_time_zone(home: Home, orders: Path) -> 
     assert len(printed) == 1
 
 
-@pytest.mark.skipif(not DEV.is_dir(), reason="the recorded incidents are not here")
 def test_a_recorded_incident_streams_events_and_is_solved(home: Home) -> None:
-    printed = home.run("run", "--case", str(DEV / "petshop" / "petshop-001"), "--json")
+    petshop = recorded_set("petshop")
+    printed = home.run("run", "--case", str(petshop / "petshop-001"), "--json")
     events = [json.loads(line) for line in printed.splitlines()]
     assert events[0]["type"] == "run.started"
     assert events[-1]["type"] == "run.completed"
     assert events[-1]["data"]["exit_code"] == 0
     report = home.report()
     assert report.keys() >= ANSWER
-    key = json.loads((DEV / "petshop" / "answers.json").read_text())["petshop-001"]
+    key = json.loads((petshop / "answers.json").read_text())["petshop-001"]
     assert report["causes"][0]["service"] == key["root_cause_service"]

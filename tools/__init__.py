@@ -1,1 +1,1 @@
-"""What can be done: tool specs, the registry, policy, the executor, one file per capability."""
+"""Tools: their specs, the registry, policy, the executor, one file per capability."""

@@ -6,17 +6,17 @@ from typing import Annotated, Self, overload
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from opsleuth.analysis.records import Span
-from opsleuth.state.clock import in_utc, stamp
+from opsleuth.analysis.records import TimeRange
+from opsleuth.state.clock import convert_to_utc, format_timestamp
 from opsleuth.state.investigation import Window
-from opsleuth.tools.spec import Arguments, InvalidArguments
+from opsleuth.tools.spec import Arguments, InvalidArgumentsError
 
 
 @overload
-def zulu(seconds: float) -> str: ...
+def format_rfc3339(seconds: float) -> str: ...
 @overload
-def zulu(seconds: float | None) -> str | None: ...
-def zulu(seconds: float | None) -> str | None:
+def format_rfc3339(seconds: float | None) -> str | None: ...
+def format_rfc3339(seconds: float | None) -> str | None:
     """Seconds since the epoch as RFC 3339 UTC, with milliseconds only where there are some."""
     if seconds is None:
         return None
@@ -33,33 +33,35 @@ def read_time(text: str) -> datetime:
             raise ValueError(text)  # noqa: TRY301 - a date alone is the same mistake
     except ValueError:
         raise PydanticCustomError(
-            "time", "is no time: write RFC 3339 with a zone, such as 2024-05-01T14:00:00Z"
+            "time", "is not a time: write RFC 3339 with a zone, such as 2024-05-01T14:00:00Z"
         ) from None
     if moment.tzinfo is None:
         local = f"{text}+08:00"
         raise PydanticCustomError(
             "zoneless",
             "has no zone: write {utc} if it is UTC, or add the offset; read at +08:00 it would be {shifted}",
-            {"utc": f"{text}Z", "shifted": zulu(datetime.fromisoformat(local).timestamp())},
+            {"utc": f"{text}Z", "shifted": format_rfc3339(datetime.fromisoformat(local).timestamp())},
         )
     try:
-        return in_utc(moment)
+        return convert_to_utc(moment)
     except ValueError as error:
-        raise PydanticCustomError("time", "is no time of an incident: {why}", {"why": str(error)}) from None
+        raise PydanticCustomError(
+            "time", "is not a possible incident time: {why}", {"why": str(error)}
+        ) from None
 
 
-def _check_time(text: str) -> str:
-    return zulu(read_time(text).timestamp())
+def _normalize_time(text: str) -> str:
+    return format_rfc3339(read_time(text).timestamp())
 
 
 Moment = Annotated[
-    str, AfterValidator(_check_time), WithJsonSchema({"type": "string", "format": "date-time"})
+    str, AfterValidator(_normalize_time), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
 Service = Annotated[str, Field(min_length=1, max_length=300, description="exact service name")]
 
 
-class Windowed(Arguments):
-    """Arguments of a tool that looks at a stretch of time; without any, at the incident window."""
+class WindowedArguments(Arguments):
+    """Arguments of a tool that looks at a time range; without one, at the incident window."""
 
     since: Annotated[Moment | None, Field(description="from; default: window start")] = None
     until: Annotated[Moment | None, Field(description="before; default: window end")] = None
@@ -70,16 +72,16 @@ class Windowed(Arguments):
             raise PydanticCustomError("order", "until must be after since")
         return self
 
-    def span(self, window: Window, before: timedelta = timedelta()) -> Span:
+    def span(self, window: Window, before: timedelta = timedelta()) -> TimeRange:
         """The stretch asked for; without `since` it begins `before` the window.
 
-        Raises InvalidArguments if only one end was given and the window contradicts it.
+        Raises InvalidArgumentsError if only one end was given and the window contradicts it.
         """
         start = read_time(self.since) if self.since else window.start - before
         end = read_time(self.until) if self.until else window.end
         if end <= start:
-            raise InvalidArguments(
-                f"since {stamp(start)} is not before until {stamp(end)}: "
+            raise InvalidArgumentsError(
+                f"since {format_timestamp(start)} is not before until {format_timestamp(end)}: "
                 "an end that is not given is the incident window's, so give both"
             )
-        return Span(start.timestamp(), end.timestamp())
+        return TimeRange(start.timestamp(), end.timestamp())

@@ -7,50 +7,57 @@ without a result.
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from opsleuth.state.budget import Limits
+from opsleuth.state.backoff import Backoff
+from opsleuth.state.budget import RunLimits
 from opsleuth.state.calls import Call, ResultStatus, Risk
 from opsleuth.state.clock import Clock
-from opsleuth.tools.bounds import bounded, cut_text
-from opsleuth.tools.breaker import Breaker
-from opsleuth.tools.registry import Toolbox, parse
+from opsleuth.tools.circuit_breaker import CircuitBreaker, Key
+from opsleuth.tools.cut_redaction import redacting_cuts
+from opsleuth.tools.fair_waiting import LONGEST_FACTOR, wait_fairly
+from opsleuth.tools.registry import Toolbox, parse_arguments
+from opsleuth.tools.sources.source_protocols import RunSources
 from opsleuth.tools.spec import (
     Arguments,
     CallResult,
-    InvalidArguments,
+    CallTrail,
+    InvalidArgumentsError,
     Run,
     ToolContext,
     ToolError,
     ToolResult,
     ToolSpec,
-    Trail,
-    Transient,
+    TransientError,
 )
+from opsleuth.tools.truncation import bound_record, cut_text
 
 Redact = Callable[[Any], tuple[Any, int]]
 Part = Literal["run", "precheck", "probe", "postcondition"]
 
+BOUNDED_WORK_FACTOR = 30.0
+"""A tool whose work is limited in lines and bytes may take this many times as long: load on the machine must not end it."""
 RETRIED = frozenset({ResultStatus.TRANSIENT, ResultStatus.TIMEOUT})
-FIRST_PAUSE = 0.2
-LONGEST_PAUSE = 5.0
+RETRIES = Backoff(first=0.2, longest=5.0)
 # A cancelled tool that does not end within these seconds is left behind; a command needs TERM, 1 s, KILL.
 LEAVE_AFTER = 1.8
 
 
-class _Outcome(NamedTuple):
-    """One attempt: its result, or its error class and text; `wait` in seconds is what the backend asked for."""
+class _AttemptOutcome(NamedTuple):
+    """One attempt: its result, or its error class and text; `wait` in seconds is what the backend asked for, `cut` that it was ended."""
 
     status: ResultStatus
     text: str = ""
     result: ToolResult | None = None
     wait: float = 0.0
     foreseen: bool = True
+    cut: bool = False
 
 
-class _Deadline(NamedTuple):
+class _RunDeadline(NamedTuple):
     """When the run's time is over, on the executor's monotonic clock."""
 
     clock: Clock
@@ -64,16 +71,22 @@ class _Deadline(NamedTuple):
 class Executor:
     """Runs calls with the tools of a run. `redact` gives a value without its secrets, and how many it took out.
 
-    `sleep` and `jitter` (0 to 1) are injected, so that tests neither wait nor guess.
+    `sleep`, `jitter` (0 to 1) and `cpu_seconds` (of this process) are injected, so that tests neither wait nor guess.
     """
 
     toolbox: Toolbox
     clock: Clock
     redact: Redact
-    breaker: Breaker
-    limits: Limits = field(default_factory=Limits)
+    breaker: CircuitBreaker
+    limits: RunLimits = field(default_factory=RunLimits)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Callable[[], float] = random.random
+    cpu_seconds: Callable[[], float] = time.process_time
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether results come from a recording, and no tool is run."""
+        return False
 
     async def run(
         self, call: Call, context: ToolContext, *, part: Part = "run", seconds_left: float | None = None
@@ -86,37 +99,37 @@ class Executor:
         if part != "run":
             call = call.model_copy(update={"risk": Risk.READ})
         began = self.clock.monotonic()
-        deadline = _Deadline(self.clock, None if seconds_left is None else began + seconds_left)
+        deadline = _RunDeadline(self.clock, None if seconds_left is None else began + seconds_left)
         try:
             tries, outcome = await self._guarded(call, context, deadline, part)
-            outcome = _with_trail(_as_effect(call, outcome), context.trail)
-            return self._result(call, outcome, tries, _ms(self.clock, began))
+            outcome = _add_trail(_mark_unknown_effect(call, outcome), context.trail)
+            return self._result(call, outcome, tries, _elapsed_ms(self.clock, began))
         except asyncio.CancelledError:
-            lost = _Outcome(ResultStatus.CANCELED, "canceled before it had ended", foreseen=False)
+            lost = _AttemptOutcome(ResultStatus.CANCELED, "canceled before it had ended", foreseen=False)
         except Exception as error:  # noqa: BLE001 - the border: nothing that a tool does may end the run
             # The text of the error is left out: it has not passed the redaction.
             what = f"the tool's record cannot be used ({type(error).__name__}): this is a defect of the tool"
-            lost = _Outcome(ResultStatus.INTERNAL, what, foreseen=False)
-        return _failed(call, _as_effect(call, lost), 1, _ms(self.clock, began), 0)
+            lost = _AttemptOutcome(ResultStatus.INTERNAL, what, foreseen=False)
+        return _failed_result(call, _mark_unknown_effect(call, lost), 1, _elapsed_ms(self.clock, began), 0)
 
     async def pause(self, seconds: float) -> None:
         """Wait between two readings of the same thing."""
         await self.sleep(seconds)
 
     async def _guarded(
-        self, call: Call, context: ToolContext, deadline: _Deadline, part: Part
-    ) -> tuple[int, _Outcome]:
+        self, call: Call, context: ToolContext, deadline: _RunDeadline, part: Part
+    ) -> tuple[int, _AttemptOutcome]:
         try:
-            spec = _only(self.toolbox.spec(call.tool), part)
-            arguments = parse(spec, call.arguments)
+            spec = _spec_for_part(self.toolbox.spec(call.tool), part)
+            arguments = parse_arguments(spec, call.arguments)
         except ToolError as error:
-            return 0, _Outcome(error.status, str(error))
-        key = (spec.name, _source_names(spec, context))
+            return 0, _AttemptOutcome(error.status, str(error))
+        key = breaker_key(spec, context.sources)
         if refusal := self.breaker.refuses(key):
-            return 0, _Outcome(
+            return 0, _AttemptOutcome(
                 ResultStatus.UNAVAILABLE, f"{spec.name} was not called: {refusal}. Use another way."
             )
-        tries, outcome = 1, _Outcome(ResultStatus.CANCELED)
+        tries, outcome = 1, _AttemptOutcome(ResultStatus.CANCELED)
         try:
             tries, outcome = await self._tries(spec, arguments, context, deadline)
         finally:
@@ -125,8 +138,8 @@ class Executor:
         return tries, outcome
 
     async def _tries(
-        self, spec: ToolSpec, arguments: Arguments, context: ToolContext, deadline: _Deadline
-    ) -> tuple[int, _Outcome]:
+        self, spec: ToolSpec, arguments: Arguments, context: ToolContext, deadline: _RunDeadline
+    ) -> tuple[int, _AttemptOutcome]:
         tries = 0
         while True:
             tries += 1
@@ -138,41 +151,57 @@ class Executor:
 
     async def _attempt(
         self, spec: ToolSpec, arguments: Arguments, context: ToolContext, left: float
-    ) -> _Outcome:
+    ) -> _AttemptOutcome:
         if left <= 0:
-            return _Outcome(ResultStatus.TIMEOUT, "not started: the run's time is used up")
+            return _AttemptOutcome(ResultStatus.TIMEOUT, "not started: the run's time is used up")
         own = spec.timeout or self.limits.call_seconds
         # A change may be given more time than a look: cutting it short leaves it unknown.
         seconds = min(left, own if spec.risk is not Risk.READ else min(own, self.limits.call_seconds))
+        if spec.bounded_work or _reads_substitute(spec, context):
+            seconds = min(left, BOUNDED_WORK_FACTOR * self.limits.call_seconds)
         context.trail.asked.clear()
         context.trail.missed.clear()
-        task = asyncio.ensure_future(spec.run(arguments, context))
+        with redacting_cuts(self.redact):  # the task keeps what is set while it is made
+            task = asyncio.ensure_future(spec.run(arguments, context))
         try:
-            await asyncio.wait({task}, timeout=seconds)
+            await self._wait_for_task(task, spec, seconds, left)
             if task.done():
-                return _classified(task)
+                return _outcome_of_task(task)
         finally:
-            await _ended(task)
-        return _Outcome(ResultStatus.TIMEOUT, f"no answer within {seconds:g} s", foreseen=False)
+            await _cancel_task(task)
+        return _AttemptOutcome(
+            ResultStatus.TIMEOUT, f"no answer within {seconds:g} s", foreseen=False, cut=True
+        )
 
-    def _pause(self, spec: ToolSpec, outcome: _Outcome, tries: int, deadline: _Deadline) -> float | None:
-        """Seconds before the next try, or None if there is none."""
+    async def _wait_for_task(
+        self, task: "asyncio.Future[ToolResult]", spec: ToolSpec, seconds: float, left: float
+    ) -> None:
+        """Until the task is done or its time is up: a read has its seconds in CPU, a change by the clock."""
+        stretched = seconds * LONGEST_FACTOR if spec.risk is Risk.READ and not spec.bounded_work else seconds
+        await wait_fairly(task, seconds, min(left, stretched), self.cpu_seconds)
+
+    def _pause(
+        self, spec: ToolSpec, outcome: _AttemptOutcome, tries: int, deadline: _RunDeadline
+    ) -> float | None:
+        """Seconds before the next attempt, or None if there is none."""
         if spec.risk is not Risk.READ or outcome.status not in RETRIED or tries >= self.limits.tries:
             return None
-        pause = max(outcome.wait, FIRST_PAUSE * 2 ** (tries - 1) * (0.5 + self.jitter()))
-        return pause if pause <= LONGEST_PAUSE and pause < deadline.left() else None
+        if outcome.cut:  # the same work takes as long again
+            return None
+        pause = RETRIES.seconds_as_asked(tries, outcome.wait, self.jitter())
+        return pause if pause is not None and pause < deadline.left() else None
 
-    def _result(self, call: Call, outcome: _Outcome, tries: int, ms: int) -> CallResult:
+    def _result(self, call: Call, outcome: _AttemptOutcome, tries: int, ms: int) -> CallResult:
         result = outcome.result
         if result is None:
             text, redactions = self.redact(outcome.text)
-            return _failed(call, outcome._replace(text=text), tries, ms, redactions)
+            return _failed_result(call, outcome._replace(text=text), tries, ms, redactions)
         shown = {"record": result.record, "headline": result.headline, "query": result.query}
         clean, redactions = self.redact(shown)
         return CallResult(
             call_id=call.id,
             status=result.status,
-            record=bounded(clean["record"], self.toolbox.spec(call.tool).max_record_bytes),
+            record=bound_record(clean["record"], self.toolbox.spec(call.tool).max_record_bytes),
             headline=cut_text(clean["headline"], 300),
             source=result.source,
             query=cut_text(clean["query"], 2_000),
@@ -185,17 +214,17 @@ class Executor:
         )
 
 
-def _only(spec: ToolSpec, part: Part) -> ToolSpec:
-    """The tool as a read of its own that runs only this part. Raises InvalidArguments if it has none."""
+def _spec_for_part(spec: ToolSpec, part: Part) -> ToolSpec:
+    """The tool as a read of its own that runs only this part. Raises InvalidArgumentsError if it has none."""
     if part == "run":
         return spec
     run: Run | None = getattr(spec, part)
     if run is None:
-        raise InvalidArguments(f"{spec.name} has no {part}")
+        raise InvalidArgumentsError(f"{spec.name} has no {part}")
     return replace(spec, name=f"{spec.name}.{part}", run=run, risk=Risk.READ)
 
 
-def _failed(call: Call, outcome: _Outcome, tries: int, ms: int, redactions: int) -> CallResult:
+def _failed_result(call: Call, outcome: _AttemptOutcome, tries: int, ms: int, redactions: int) -> CallResult:
     text = cut_text(outcome.text, 4_000) + (f" (after {tries} tries)" if tries > 1 else "")
     return CallResult(
         call_id=call.id,
@@ -208,21 +237,21 @@ def _failed(call: Call, outcome: _Outcome, tries: int, ms: int, redactions: int)
     )
 
 
-def _classified(task: "asyncio.Future[ToolResult]") -> _Outcome:
+def _outcome_of_task(task: "asyncio.Future[ToolResult]") -> _AttemptOutcome:
     """The outcome of a task that has ended, by error class."""
     if task.cancelled():
-        return _Outcome(ResultStatus.INTERNAL, "the tool cancelled itself", foreseen=False)
+        return _AttemptOutcome(ResultStatus.INTERNAL, "the tool cancelled itself", foreseen=False)
     error = task.exception()
     if error is None:
         result = task.result()
-        return _Outcome(result.status, result.headline, result)
+        return _AttemptOutcome(result.status, result.headline, result)
     if isinstance(error, ToolError):
-        wait = error.retry_after if isinstance(error, Transient) else None
-        return _Outcome(error.status, str(error), wait=wait or 0.0)
-    return _Outcome(_status_of(error), _words(error), foreseen=False)
+        wait = error.retry_after if isinstance(error, TransientError) else None
+        return _AttemptOutcome(error.status, str(error), wait=wait or 0.0)
+    return _AttemptOutcome(_status_from_error(error), _error_text(error), foreseen=False)
 
 
-def _status_of(error: BaseException) -> ResultStatus:
+def _status_from_error(error: BaseException) -> ResultStatus:
     if isinstance(error, TimeoutError):
         return ResultStatus.TIMEOUT
     if isinstance(error, ConnectionError):
@@ -230,7 +259,18 @@ def _status_of(error: BaseException) -> ResultStatus:
     return ResultStatus.UNAVAILABLE if isinstance(error, OSError) else ResultStatus.INTERNAL
 
 
-def _as_effect(call: Call, outcome: _Outcome) -> _Outcome:
+def _reads_substitute(spec: ToolSpec, context: ToolContext) -> bool:
+    """Whether all that the tool can read are log lines, of which it reads a bounded number."""
+    sources = context.sources
+    return (
+        spec.substitute == "logs"
+        and spec.capability is not None
+        and not sources.serving(spec.capability)
+        and bool(sources.serving("logs"))
+    )
+
+
+def _mark_unknown_effect(call: Call, outcome: _AttemptOutcome) -> _AttemptOutcome:
     """What a tool that changes things left open is unknown, never failed: the change may have been made."""
     if call.risk is Risk.READ or outcome.foreseen or outcome.status is ResultStatus.INVALID_ARGUMENTS:
         return outcome
@@ -238,8 +278,8 @@ def _as_effect(call: Call, outcome: _Outcome) -> _Outcome:
     return outcome._replace(status=ResultStatus.UNKNOWN, text=text)
 
 
-def _with_trail(outcome: _Outcome, trail: Trail) -> _Outcome:
-    """The result with the requests behind it; where a source was missed, nothing found is no word on what is there."""
+def _add_trail(outcome: _AttemptOutcome, trail: CallTrail) -> _AttemptOutcome:
+    """The result with the requests behind it; where a source was missed, nothing found says nothing about what is there."""
     result = outcome.result
     if result is None or not (trail.asked or trail.missed):
         return outcome
@@ -257,29 +297,30 @@ def _with_trail(outcome: _Outcome, trail: Trail) -> _Outcome:
     return outcome._replace(result=changed, status=changed.status)
 
 
-def _ms(clock: Clock, began: float) -> int:
+def _elapsed_ms(clock: Clock, began: float) -> int:
     return max(0, round((clock.monotonic() - began) * 1000))
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _source_names(spec: ToolSpec, context: ToolContext) -> str:
+def breaker_key(spec: ToolSpec, sources: RunSources) -> Key:
+    """What fails together: the tool, with the sources that serve it."""
     if spec.capability is None:
-        return ""
-    return "+".join(source.name for source in context.sources.serving(spec.capability))
+        return spec.name, ""
+    return spec.name, "+".join(source.name for source in sources.serving(spec.capability))
 
 
-async def _ended(task: "asyncio.Future[ToolResult]") -> None:
+async def _cancel_task(task: "asyncio.Future[ToolResult]") -> None:
     """Cancel the task if it still runs, and give it a moment to clean up; one that will not end is left behind."""
     if task.done():
         return
     task.cancel()
-    task.add_done_callback(_seen)
+    task.add_done_callback(_retrieve_exception)
     await asyncio.wait({task}, timeout=LEAVE_AFTER)
 
 
-def _seen(task: "asyncio.Future[ToolResult]") -> None:
+def _retrieve_exception(task: "asyncio.Future[ToolResult]") -> None:
     if not task.cancelled():
         task.exception()

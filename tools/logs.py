@@ -6,58 +6,61 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import takewhile
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from itertools import chain, takewhile
 
 from opsleuth.analysis.failure_words import speaks_of_failure
-from opsleuth.analysis.records import LogLine, Span
+from opsleuth.analysis.line_summary import LevelSummary, LineSummaries, first_and_last_lines
+from opsleuth.analysis.records import LogLine, TimeRange
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.clock import Clock
-from opsleuth.state.words import counted
-from opsleuth.tools.arguments import Service, Windowed, zulu
-from opsleuth.tools.bounds import cut_text
-from opsleuth.tools.reading import (
-    not_recorded,
+from opsleuth.state.plurals import format_count
+from opsleuth.tools.arguments import format_rfc3339, read_time
+from opsleuth.tools.concurrency import gather_or_cancel
+from opsleuth.tools.log_search_arguments import (
+    LogsSearchArguments,
+    describe_search,
+    format_search,
+    make_line_record,
+)
+from opsleuth.tools.nearest_lines import NearestLines
+from opsleuth.tools.recordings import (
+    describe_sampling,
+    is_within_span,
+    not_recorded_result,
     require_service,
-    sampling,
     source_names,
-    span_record,
     window_span,
-    within,
     without_empty,
 )
-from opsleuth.tools.sources.base import LogScanner, LogSifter, Sifted, Source, Wanted
-from opsleuth.tools.spec import ToolContext, ToolError, ToolResult, ToolSpec
-from opsleuth.tools.together import together
+from opsleuth.tools.sources.source_protocols import (
+    FilteredLogs,
+    FilteringLogSource,
+    LogFilter,
+    ScanningLogSource,
+    Source,
+    SummarizingLogSource,
+)
+from opsleuth.tools.spec import InvalidArgumentsError, ToolContext, ToolError, ToolResult, ToolSpec
 
-WIDEST_LINE = 400
-# A search that has not ended by then says how far it came: better than a call that is cut and says nothing.
-SEARCH_SECONDS = 7.0
+# A search of more says how far it came: better than a call that is cut and says nothing.
+MOST_SEARCHED = 20_000_000
+# Where a source takes ever so long for its lines, time ends a search, too.
+SEARCH_SECONDS = 240.0
+# How far lines around a time are looked for, on each side.
+AROUND_SECONDS = 300.0
 _ORDER = ("debug", "info", "warn", "error")
 _SEVERITY = {
-    **dict.fromkeys(("trace", "debug", "verbose", "fine"), 0),
-    **dict.fromkeys(("info", "information", "notice", "i"), 1),
-    **dict.fromkeys(("warn", "warning", "w"), 2),
+    **dict.fromkeys(("trace", "debug", "verbose", "fine", "dbg", "vrb"), 0),
+    **dict.fromkeys(("info", "information", "notice", "i", "inf"), 1),
+    **dict.fromkeys(("warn", "warning", "w", "wrn"), 2),
     **dict.fromkeys(
-        ("error", "err", "e", "severe", "fatal", "f", "critical", "crit", "alert", "emerg", "panic"), 3
+        ("error", "err", "e", "severe", "fatal", "f", "critical", "crit", "alert", "emerg", "panic", "ftl"), 3
     ),
 }
 
 
-class LogsSearch(Windowed):
-    service: Service | None = None
-    text: Annotated[str, Field(max_length=300, description="in the message or pod name, any case")] = ""
-    level: Annotated[Literal["debug", "info", "warn", "error"] | None, Field(description="this or worse")] = (
-        None
-    )
-    baseline: Annotated[bool, Field(description="search the fault-free period instead")] = False
-    limit: Annotated[int, Field(ge=1, le=100, description="lines shown, 1 to 100")] = 12
-
-
 @dataclass(slots=True)
-class _Found:
+class _SearchCounts:
     """What one pass over the lines saw: everything is counted, a head and a tail of the matches are kept."""
 
     limit: int
@@ -73,6 +76,7 @@ class _Found:
     services: Counter[str] = field(default_factory=Counter)
     head: list[LogLine] = field(default_factory=list)
     tail: deque[LogLine] = field(default_factory=deque)
+    nearest: NearestLines | None = None
 
     def keep(self, line: LogLine) -> None:
         self.matched += 1
@@ -82,6 +86,21 @@ class _Found:
         if line.time is not None:
             self.first = line.time if self.first is None else min(self.first, line.time)
             self.last = line.time if self.last is None else max(self.last, line.time)
+        self.show_line(line)
+
+    def count_summary(self, service: str, level: str | None, summary: LevelSummary) -> None:
+        """Count lines that were counted before; all of them have a time."""
+        self.matched += summary.count
+        self.levels[(level or "none").lower()] += summary.count
+        self.services[service] += summary.count
+        self.first = summary.first if self.first is None else min(self.first, summary.first)
+        self.last = summary.last if self.last is None else max(self.last, summary.last)
+
+    def show_line(self, line: LogLine) -> None:
+        """Keep a match if it is near the time that was asked for, or among the first or, so far, among the last."""
+        if self.nearest is not None:
+            self.nearest.add_line(line)
+            return
         if len(self.head) < self.limit - self.limit // 2:
             self.head.append(line)
             return
@@ -91,60 +110,109 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stream:
-    """The lines of one source, and what it sifted them out of; None where they are all that it has."""
+class _SourceLines:
+    """The lines of one source, and what it sifted them out of; None where they are all that it has.
+
+    `summaries` replace lines where the source has counted them already.
+    """
 
     lines: Iterable[LogLine]
-    sifted: Sifted | None = None
+    sifted: FilteredLogs | None = None
+    summaries: LineSummaries | None = None
 
 
-async def logs_search(arguments: LogsSearch, context: ToolContext) -> ToolResult:
-    span = None if arguments.baseline and not arguments.since else arguments.span(context.window)
-    pass_ = _Pass(arguments, span, context.clock)
+async def logs_search(arguments: LogsSearchArguments, context: ToolContext) -> ToolResult:
+    span = _searched_span(arguments, context)
+    pass_ = _SearchPass(arguments, span, context.clock)
     sources = context.sources.serving("logs")
-    streams = await together(_stream(source, context, arguments, span) for source in sources)
+    streams = await gather_or_cancel(
+        _open_source_lines(source, context, arguments, span) for source in sources
+    )
     try:
         found = await asyncio.to_thread(pass_.search, streams)
     finally:
         pass_.stop.set()  # a search that was cancelled must not go on reading in its thread
     await require_service(context, arguments.service, [arguments.service or ""] if found.seen_service else [])
-    if why := _uncovered(found, arguments):
-        return not_recorded(context, "logs", why, scanned=found.scanned, **_head(arguments, span))
+    if why := _why_not_covered(found, arguments):
+        return not_recorded_result(
+            context, "logs", why, scanned=found.scanned, **describe_search(arguments, span)
+        )
     return _search_result(arguments, context, span, found)
 
 
-async def _stream(source: Source, context: ToolContext, arguments: LogsSearch, span: Span | None) -> _Stream:
+def _searched_span(arguments: LogsSearchArguments, context: ToolContext) -> TimeRange | None:
+    """The stretch to look through; None for the whole baseline. Raises InvalidArgumentsError."""
+    if arguments.around is not None:
+        if arguments.baseline or arguments.since or arguments.until:
+            raise InvalidArgumentsError("around stands alone: leave out since, until and baseline")
+        time = read_time(arguments.around).timestamp()
+        return TimeRange(time - AROUND_SECONDS, time + AROUND_SECONDS)
+    return None if arguments.baseline and not arguments.since else arguments.span(context.window)
+
+
+async def _open_source_lines(
+    source: Source, context: ToolContext, arguments: LogsSearchArguments, span: TimeRange | None
+) -> _SourceLines:
     """The lines of a source; one that can stream is not held in memory, one that can sift sends few."""
-    keep = partial(_kept_going, source, context=context)
+    keep = partial(_lines_until_source_fails, source, context=context)
     try:
-        sifted = await _sifted(source, arguments, span)
+        sifted = await _filter_by_source(source, arguments, span)
     except (ToolError, TimeoutError) as error:
-        return _Stream(keep(_failing(error)))
+        return _SourceLines(keep(_raise_on_iteration(error)))
     if sifted:
         context.trail.asked += sifted.asked
-        return _Stream(keep(sifted.lines), replace(sifted, of_service=keep(sifted.of_service)))
-    if isinstance(source, LogScanner):
-        return _Stream(keep(source.scan_logs(baseline=arguments.baseline, span=span)))
+        return _SourceLines(keep(sifted.lines), replace(sifted, of_service=keep(sifted.of_service)))
+    if summaries := _summaries_of_source(source, arguments, span):
+        return _SourceLines((), summaries=summaries)
+    if isinstance(source, ScanningLogSource):
+        return _SourceLines(keep(source.scan_logs(baseline=arguments.baseline, span=span)))
     recording = await source.read(["logs"], span or window_span(context))
     context.trail.asked += recording.asked
     if recording.missed:
         context.trail.missed[f"{source.name} (logs)"] = "; ".join(recording.missed)
-    return _Stream((recording.logs_baseline if arguments.baseline else recording.logs) or ())
+    return _SourceLines((recording.logs_baseline if arguments.baseline else recording.logs) or ())
 
 
-async def _sifted(source: Source, arguments: LogsSearch, span: Span | None) -> Sifted | None:
-    wanted = Wanted(arguments.service, arguments.text)
-    if not isinstance(source, LogSifter) or span is None or arguments.baseline or wanted == Wanted():
+async def _filter_by_source(
+    source: Source, arguments: LogsSearchArguments, span: TimeRange | None
+) -> FilteredLogs | None:
+    wanted = LogFilter(arguments.service, arguments.text if arguments.around is None else "")
+    if (
+        not isinstance(source, FilteringLogSource)
+        or span is None
+        or arguments.baseline
+        or wanted == LogFilter()
+    ):
         return None
-    return await source.sift_logs(wanted, span)
+    return await source.filter_logs(wanted, span)
 
 
-def _failing(error: ToolError | TimeoutError) -> Iterator[LogLine]:
+def _summaries_of_source(
+    source: Source, arguments: LogsSearchArguments, span: TimeRange | None
+) -> LineSummaries | None:
+    """What the source knows of all lines, where each line of a service counts and has a level that is known."""
+    narrowed = (
+        arguments.baseline,
+        arguments.text,
+        arguments.pod,
+        arguments.previous is not None,
+        arguments.around is not None,
+    )
+    if not isinstance(source, SummarizingLogSource) or span is None or any(narrowed):
+        return None
+    found = source.summarize_logs(span)
+    known = found is not None and all(known_severity(level) is not None for _, level in found)
+    return found if known else None
+
+
+def _raise_on_iteration(error: ToolError | TimeoutError) -> Iterator[LogLine]:
     yield from ()
     raise error
 
 
-def _kept_going(source: Source, lines: Iterable[LogLine], context: ToolContext) -> Iterator[LogLine]:
+def _lines_until_source_fails(
+    source: Source, lines: Iterable[LogLine], context: ToolContext
+) -> Iterator[LogLine]:
     """The lines; a source that fails on the way is noted and left, unless it is all there is and said nothing."""
     told = False
     try:
@@ -157,23 +225,29 @@ def _kept_going(source: Source, lines: Iterable[LogLine], context: ToolContext) 
         context.trail.missed[f"{source.name} (logs)"] = str(error)
 
 
-class _Pass:
+class _SearchPass:
     """One pass over the lines; `stop` ends it from another thread, its own time ends it as well."""
 
-    def __init__(self, arguments: LogsSearch, span: Span | None, clock: Clock) -> None:
+    def __init__(self, arguments: LogsSearchArguments, span: TimeRange | None, clock: Clock) -> None:
         self.stop = threading.Event()
         self._service = arguments.service
-        self._text = arguments.text.casefold()
+        self._text = arguments.text.casefold() if arguments.around is None else ""
+        self._pod, self._previous = arguments.pod.casefold(), arguments.previous
         self._least = _ORDER.index(arguments.level) if arguments.level else 0
         self._span = span
         self._clock = clock
         self._until = clock.monotonic() + SEARCH_SECONDS
         self._read = 0
-        self._found = _Found(arguments.limit)
+        self._found = _SearchCounts(arguments.limit)
+        if arguments.around is not None:
+            self._found.nearest = NearestLines(read_time(arguments.around).timestamp(), arguments.limit)
 
-    def search(self, streams: Iterable[_Stream]) -> _Found:
+    def search(self, streams: Iterable[_SourceLines]) -> _SearchCounts:
         found = self._found
         for stream in streams:
+            if stream.summaries is not None:
+                self._add_summaries(stream.summaries)
+                continue
             look_at = self._look_at if stream.sifted is None else self._take
             for taken, line in enumerate(stream.lines, start=1):
                 look_at(line)
@@ -185,11 +259,31 @@ class _Pass:
                 self._count(stream.sifted)
         return found
 
+    def _add_summaries(self, summaries: LineSummaries) -> None:
+        """What was counted before counts like lines that were looked at."""
+        found, wanted = self._found, list[LevelSummary]()
+        for (service, level), summary in summaries.items():
+            found.lines_total += summary.count
+            found.scanned += summary.count
+            if self._service not in (None, service):
+                continue
+            found.seen_service = True
+            if (known_severity(level) or 0) >= self._least:
+                wanted.append(summary)
+                found.count_summary(service, level, summary)
+        room = max(0, found.limit - found.limit // 2 - len(found.head))
+        for line in chain(*first_and_last_lines(wanted, room, found.limit // 2)):
+            found.show_line(line)
+
     def _is_over(self, line: LogLine) -> bool:
         self._read += 1
-        if self._read % 4096 or not (self.stop.is_set() or self._clock.monotonic() > self._until):
+        if self._read % 4096 or not (
+            self._read >= MOST_SEARCHED or self.stop.is_set() or self._clock.monotonic() > self._until
+        ):
             return False
-        self._found.incomplete = f"the search was ended after {self._read:,} lines, at {zulu(line.time)}"
+        self._found.incomplete = (
+            f"the search was ended after {self._read:,} lines, at {format_rfc3339(line.time)}"
+        )
         return True
 
     def _look_at(self, line: LogLine) -> None:
@@ -207,7 +301,7 @@ class _Pass:
             self._found.seen_service = True
             self._found.keep(line)
 
-    def _count(self, sifted: Sifted) -> None:
+    def _count(self, sifted: FilteredLogs) -> None:
         """What a source went through by its own means counts like lines that were looked at."""
         found, scanned = self._found, sifted.scanned
         found.lines_total += scanned
@@ -221,109 +315,84 @@ class _Pass:
         return self._service in (None, line.service)
 
     def _is_inside(self, line: LogLine) -> bool:
-        return self._span is None or line.time is None or within(line.time, self._span)
+        return self._span is None or line.time is None or is_within_span(line.time, self._span)
 
     def _matches(self, line: LogLine) -> bool:
-        if self._least and severity(line) < self._least:
+        if self._least and rank_severity(line) < self._least:
+            return False
+        if self._pod and not (line.pod or line.host or "").casefold().startswith(self._pod):
+            return False
+        if self._previous is not None and line.previous is not self._previous:
             return False
         text = self._text
-        return not text or text in line.message.casefold() or text in (line.pod or "").casefold()
+        if not text or text in line.message.casefold() or text in (line.pod or "").casefold():
+            return True
+        return line.context is not None and text in line.context.casefold()
 
 
-def severity(line: LogLine) -> int:
+def known_severity(level: str | None) -> int | None:
+    """0 debug to 3 error; None for a level that is unknown, or absent."""
+    return _SEVERITY.get((level or "").strip().lower())
+
+
+def rank_severity(line: LogLine) -> int:
     """0 debug to 3 error; a line without a known level counts as error or info by its wording."""
-    known = _SEVERITY.get((line.level or "").strip().lower())
+    known = known_severity(line.level)
     if known is not None:
         return known
     return 3 if speaks_of_failure(line.message, line.level) else 1
 
 
-def _uncovered(found: _Found, arguments: LogsSearch) -> str | None:
+def _why_not_covered(found: _SearchCounts, arguments: LogsSearchArguments) -> str | None:
     where = "baseline log lines" if arguments.baseline else "log lines"
     if found.lines_total == 0:
         return f"there are no {where}"
     if not found.seen_service:
         return found.incomplete or f"no {where} of {arguments.service}"
     if found.scanned == 0:
-        return f"no {where} in this stretch of time"
+        return f"no {where} in this time range"
     return None if found.matched else found.incomplete or None
 
 
-def _head(arguments: LogsSearch, span: Span | None) -> dict[str, Any]:
-    return {
-        "service": arguments.service,
-        "text": arguments.text,
-        "level": arguments.level,
-        "window": span_record(span) if span else "baseline",
-    }
-
-
 def _search_result(
-    arguments: LogsSearch, context: ToolContext, span: Span | None, found: _Found
+    arguments: LogsSearchArguments, context: ToolContext, span: TimeRange | None, found: _SearchCounts
 ) -> ToolResult:
-    shown = [*found.head, *found.tail]
+    shown = found.nearest.list_lines() if found.nearest is not None else [*found.head, *found.tail]
     record = {
-        **_head(arguments, span),
+        **describe_search(arguments, span),
         "scanned": found.scanned,
         "matched": found.matched,
-        "first": zulu(found.first),
-        "last": zulu(found.last),
+        "first": format_rfc3339(found.first),
+        "last": format_rfc3339(found.last),
         "by_level": dict(found.levels.most_common(6)),
         "by_service": dict(found.services.most_common(10)),
         "without_time": found.without_time or None,
         "not_shown": found.matched - len(shown) or None,
-        "lines": [_line(line) for line in shown],
+        "lines": [make_line_record(line, arguments) for line in shown],
         "incomplete": found.incomplete,
-        "sampling": sampling(context, "logs"),
+        "sampling": describe_sampling(context, "logs"),
     }
     return ToolResult(
         record=without_empty(record),
-        headline=f"{found.matched:,} of {counted(found.scanned, 'line matches', 'lines match')}"
-        + (f", first {zulu(found.first)}" if found.first else ""),
+        headline=f"{found.matched:,} of {format_count(found.scanned, 'line matches', 'lines match')}"
+        + (f", first {format_rfc3339(found.first)}" if found.first else ""),
         status=ResultStatus.OK if found.matched else ResultStatus.NONE_MATCHED,
         source=source_names(context, "logs"),
-        query=_query(arguments),
+        query=format_search(arguments),
         scanned=found.scanned,
         matched=found.matched,
     )
 
 
-def _query(arguments: LogsSearch) -> str:
-    parts = [
-        f"service={arguments.service}" if arguments.service else "",
-        f"level>={arguments.level}" if arguments.level else "",
-    ]
-    parts += [
-        f'"{arguments.text}"' if arguments.text else "",
-        "in the baseline" if arguments.baseline else "",
-    ]
-    return " ".join(part for part in parts if part)
-
-
-def _line(line: LogLine) -> dict[str, Any]:
-    record = {
-        "time": zulu(line.time),
-        "service": line.service,
-        "pod": line.pod,
-        "namespace": line.namespace,
-        "host": line.host,
-        "level": line.level,
-        "previous": line.previous or None,
-        "message": cut_text(line.message, WIDEST_LINE),
-        "trace_id": line.trace_id,
-        "extra": dict(line.extra or {}),
-    }
-    return without_empty(record)
-
-
 LOGS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="logs_search",
-        purpose="Log lines by service, text, level and time: counts, first and last time, samples.",
+        purpose="Log lines by service, pod, text, level, or around a time: counts, first and last, samples.",
         not_for="Overviews: logs_patterns.",
-        arguments=LogsSearch,
+        arguments=LogsSearchArguments,
         example={"service": "checkout", "text": "timeout", "level": "warn"},
         run=logs_search,
+        bounded_work=True,
         capability="logs",
         target=lambda arguments: arguments.service,
     ),

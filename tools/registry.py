@@ -7,17 +7,17 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from opsleuth.state.calls import Call, CallRequest, Gate, Risk
-from opsleuth.state.canonical import digest
-from opsleuth.tools.mistakes import explain
-from opsleuth.tools.nearest import suggestion
-from opsleuth.tools.policy import Policy, Ruling
-from opsleuth.tools.sources.base import Sources
-from opsleuth.tools.spec import Arguments, InvalidArguments, ToolSpec
+from opsleuth.state.calls import Call, CallGate, CallRequest, Risk
+from opsleuth.state.canonical_json import canonical_sha256
+from opsleuth.state.nearest_name import suggest_names
+from opsleuth.tools.argument_errors import explain_invalid_arguments
+from opsleuth.tools.policy import Policy, PolicyRuling
+from opsleuth.tools.sources.source_protocols import RunSources
+from opsleuth.tools.spec import Arguments, InvalidArgumentsError, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedCall:
     """A request that passed: its typed arguments, the same as canonical JSON, and what policy says of it."""
 
     spec: ToolSpec
@@ -25,7 +25,7 @@ class Checked:
     canonical: dict[str, Any]
     target: str | None
     digest: str
-    ruling: Ruling
+    ruling: PolicyRuling
 
     def call(self, request: CallRequest, *, call_id: str, number: int) -> Call:
         """The request as a call of this turn."""
@@ -55,16 +55,21 @@ class Toolbox:
     def __init__(
         self,
         specs: Iterable[ToolSpec],
-        sources: Sources,
+        sources: RunSources,
         policy: Policy | None = None,
         *,
         read_only: bool = False,
     ) -> None:
-        self.policy = policy or Policy()
+        self.policy, self.read_only = policy or Policy(), read_only
         known = [spec for spec in specs if not (read_only and spec.risk is not Risk.READ)]
-        _refuse_twins(known)
-        self._by_name: dict[str, ToolSpec] = {s.name: s for s in known if _served(s, sources)}
-        self._unserved: Mapping[str, ToolSpec] = {s.name: s for s in known if not _served(s, sources)}
+        _refuse_duplicate_names(known)
+        self._by_name: dict[str, ToolSpec] = {s.name: s for s in known if _is_served(s, sources)}
+        self._unserved: Mapping[str, ToolSpec] = {s.name: s for s in known if not _is_served(s, sources)}
+        self._substituted = tuple(
+            s
+            for s in self._by_name.values()
+            if s.substitute and s.capability and not sources.serving(s.capability)
+        )
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -78,27 +83,35 @@ class Toolbox:
     @property
     def not_available(self) -> tuple[str, ...]:
         lost: dict[str, list[str]] = {}
-        for spec in (s for s in self._unserved.values() if s.capability != "runbooks"):  # advice, not data
+        # Runbooks are advice, not data; a tool for a backend's own language is missed by nobody.
+        for spec in (s for s in self._unserved.values() if s.capability not in ("runbooks", None)):
             lost.setdefault(spec.capability or "", []).append(spec.name)
+        instead: dict[str, list[str]] = {}
+        for spec in self._substituted:
+            instead.setdefault(f"{spec.capability}: no source", []).append(
+                f"{spec.name} reads {spec.substitute}"
+            )
         unknown: dict[str, list[str]] = {}
         for spec in self._by_name.values():
             if not spec.described:
                 unknown.setdefault(f"{spec.origin}: {spec.purpose}", []).append(spec.name)
-        return tuple(
-            f"{what} ({', '.join(names)} not offered)"
-            for what, names in (
-                *((f"{kind}: no source", names) for kind, names in lost.items()),
-                *unknown.items(),
-            )
+        missing = (*((f"{kind}: no source", names) for kind, names in lost.items()), *unknown.items())
+        return (
+            *(f"{what} ({', '.join(names)})" for what, names in instead.items()),
+            *(f"{what} ({', '.join(names)} not offered)" for what, names in missing),
         )
 
     def spec(self, name: str) -> ToolSpec:
-        """The tool of this exact name. Raises InvalidArguments that names the nearest ones."""
+        """The tool of this exact name. Raises InvalidArgumentsError that names the nearest ones."""
         if spec := self._by_name.get(name):
             return spec
         if spec := self._unserved.get(name):
-            raise InvalidArguments(f"{name} is not available: no source of this run serves {spec.capability}")
-        raise InvalidArguments(f"there is no tool {name!r} ({suggestion(name, self._by_name, most=20)})")
+            raise InvalidArgumentsError(
+                f"{name} is not available: no source of this run serves {spec.capability or 'it'}"
+            )
+        raise InvalidArgumentsError(
+            f"there is no tool {name!r} ({suggest_names(name, self._by_name, most=20)})"
+        )
 
     def known(self, name: str) -> ToolSpec | None:
         """The tool of this name if it is offered."""
@@ -109,26 +122,26 @@ class Toolbox:
         spec = self._by_name.get(name)
         return spec.capability if spec else None
 
-    def check(self, request: CallRequest) -> Checked:
+    def check(self, request: CallRequest) -> CheckedCall:
         """The request with typed and canonical arguments, its digest and gate.
 
-        Raises InvalidArguments; nothing is converted, completed or guessed.
+        Raises InvalidArgumentsError; nothing is converted, completed or guessed.
         """
         spec = self.spec(request.tool)
-        arguments = parse(spec, request.arguments)
+        arguments = parse_arguments(spec, request.arguments)
         plain = arguments.model_dump(mode="json", exclude_none=True)
         target = spec.target(arguments)
         again = request.repeat_of if spec.risk is not Risk.READ else None
-        return Checked(
+        return CheckedCall(
             spec,
             arguments,
             plain,
             target,
-            identity(spec.name, plain, target, again),
+            compute_content_digest(spec.name, plain, target, again),
             self._ruling(spec, request, plain, target),
         )
 
-    def ruling(self, call: Call) -> Ruling:
+    def ruling(self, call: Call) -> PolicyRuling:
         """What policy says of a call now: it may have changed since the call was planned, and so may its tool.
 
         A stored call whose risk, target or digest is not what the tool makes of its arguments is refused: people
@@ -136,10 +149,10 @@ class Toolbox:
         """
         spec = self.known(call.tool)
         if spec is None:
-            return Ruling(Gate.REFUSED, f"{call.tool} is not offered in this run any more")
-        if not _fits(call, spec):
-            return Ruling(
-                Gate.REFUSED, f"{call.tool} is not what it was when this was planned: ask for it anew"
+            return PolicyRuling(CallGate.REFUSED, f"{call.tool} is not offered in this run any more")
+        if not _call_fits_spec(call, spec):
+            return PolicyRuling(
+                CallGate.REFUSED, f"{call.tool} is not what it was when this was planned: request it again"
             )
         return self._ruling(spec, call, call.arguments, call.target)
 
@@ -149,46 +162,49 @@ class Toolbox:
         request: CallRequest | Call,
         arguments: Mapping[str, Any],
         target: str | None,
-    ) -> Ruling:
+    ) -> PolicyRuling:
         ruling = self.policy.rule(spec, arguments, target)
-        if request.repeat_of is not None and spec.risk is not Risk.READ and ruling.gate is Gate.FREE:
-            return Ruling(
-                Gate.ASK, f"repeats {request.repeat_of} on purpose: a person confirms this exact call"
+        if request.repeat_of is not None and spec.risk is not Risk.READ and ruling.gate is CallGate.FREE:
+            return PolicyRuling(
+                CallGate.ASK, f"repeats {request.repeat_of} on purpose: a person confirms this exact call"
             )
         return ruling
 
 
-def _fits(call: Call, spec: ToolSpec) -> bool:
+def _call_fits_spec(call: Call, spec: ToolSpec) -> bool:
     try:
-        target = spec.target(parse(spec, call.arguments))
-    except InvalidArguments:
+        target = spec.target(parse_arguments(spec, call.arguments))
+    except InvalidArgumentsError:
         return False
-    named = identity(call.tool, call.arguments, target, call.repeat_of)
+    named = compute_content_digest(call.tool, call.arguments, target, call.repeat_of)
     return (call.risk, call.target, call.digest) == (spec.risk, target, named)
 
 
-def identity(
+def compute_content_digest(
     tool: str, arguments: Mapping[str, Any], target: str | None, repeat_of: str | None = None
 ) -> str:
     """The digest of a call: equal for equal tool, canonical arguments and target. 64 hex digits."""
     named = {"tool": tool, "arguments": dict(arguments), "target": target}
-    return digest(named if repeat_of is None else named | {"repeat_of": repeat_of})
+    return canonical_sha256(named if repeat_of is None else named | {"repeat_of": repeat_of})
 
 
-def parse(spec: ToolSpec, arguments: Mapping[str, Any]) -> Arguments:
-    """The typed arguments of a request or of a stored call. Raises InvalidArguments."""
+def parse_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> Arguments:
+    """The typed arguments of a request or of a stored call. Raises InvalidArgumentsError."""
     try:
         # From JSON text: strict mode then takes a list for a tuple, but still no text for a number.
         return spec.arguments.model_validate_json(to_json(arguments))
     except ValidationError as error:
-        raise InvalidArguments(explain(spec, error)) from None
+        raise InvalidArgumentsError(explain_invalid_arguments(spec, error)) from None
 
 
-def _served(spec: ToolSpec, sources: Sources) -> bool:
-    return spec.capability is None or bool(sources.serving(spec.capability))
+def _is_served(spec: ToolSpec, sources: RunSources) -> bool:
+    if spec.served_by is not None:
+        return spec.served_by(sources)
+    kinds = [kind for kind in (spec.capability, spec.substitute) if kind is not None]
+    return not kinds or any(sources.serving(kind) for kind in kinds)
 
 
-def _refuse_twins(specs: Iterable[ToolSpec]) -> None:
+def _refuse_duplicate_names(specs: Iterable[ToolSpec]) -> None:
     seen: dict[str, ToolSpec] = {}
     for spec in specs:
         other = seen.setdefault(spec.name, spec)

@@ -2,15 +2,10 @@
 
 A tool either returns a `ToolResult` or raises one of the errors below; the executor turns both, and
 everything unforeseen, into a `CallResult`. No tool stores, retries, redacts or cuts anything itself.
-
-    ToolError
-    ├── InvalidArguments   the request itself is wrong; the text says the accepted form
-    ├── NotPermitted       the backend or the policy refuses
-    ├── Transient          may heal by itself: retried inside the executor (reads only)
-    ├── Unavailable        the backend is down or was never there
-    └── OutcomeUnknown     an effect was sent and its outcome was not seen
+The errors are drawn in `opsleuth.state.errors`.
 """
 
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,11 +16,55 @@ from pydantic import BaseModel, ConfigDict
 from opsleuth.state.calls import Risk
 from opsleuth.state.clock import Clock
 from opsleuth.state.investigation import Alert, Window
-from opsleuth.state.results import CallResult as CallResult  # noqa: PLC0414 - tools speak of it by this module
-from opsleuth.state.results import ResultStatus
+from opsleuth.state.results import CallResult, ResultStatus
+from opsleuth.state.tool_errors import (
+    InvalidArgumentsError,
+    NotPermittedError,
+    OutcomeUnknownError,
+    ToolError,
+    TransientError,
+    UnavailableError,
+)
 
 if TYPE_CHECKING:
-    from opsleuth.tools.sources.base import Capability, Sources
+    from opsleuth.tools.sources.source_protocols import Capability, RunSources
+
+__all__ = [
+    "Arguments",
+    "CallResult",
+    "CallTrail",
+    "EvidenceBody",
+    "InvalidArgumentsError",
+    "NotPermittedError",
+    "OutcomeUnknownError",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "ToolSpec",
+    "TransientError",
+    "UnavailableError",
+]
+
+_FORMER_NAMES = {
+    "InvalidArguments": InvalidArgumentsError,
+    "NotPermitted": NotPermittedError,
+    "OutcomeUnknown": OutcomeUnknownError,
+    "Transient": TransientError,
+    "Unavailable": UnavailableError,
+}
+
+
+def __getattr__(name: str) -> type[ToolError]:
+    """Names that packages of tools were written with before 0.2: they still work, with a warning."""
+    if name in _FORMER_NAMES:
+        new = _FORMER_NAMES[name]
+        warnings.warn(
+            f"opsleuth.tools.spec.{name} is now {new.__name__}; the old name goes in 0.3",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return new
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Arguments(BaseModel):
@@ -34,46 +73,6 @@ class Arguments(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False
     )
-
-
-class ToolError(Exception):
-    """A failure that a tool foresaw; `status` is its error class."""
-
-    status = ResultStatus.INTERNAL
-
-
-class InvalidArguments(ToolError):
-    """The request itself is wrong; the text says the accepted form and the nearest valid name."""
-
-    status = ResultStatus.INVALID_ARGUMENTS
-
-
-class NotPermitted(ToolError):
-    """The backend or the policy refuses this request."""
-
-    status = ResultStatus.NOT_PERMITTED
-
-
-class Transient(ToolError):
-    """May heal by itself (a reset connection, 429, 503). `retry_after` in seconds, if the backend said so."""
-
-    status = ResultStatus.TRANSIENT
-
-    def __init__(self, text: str, retry_after: float | None = None) -> None:
-        super().__init__(text)
-        self.retry_after = retry_after
-
-
-class Unavailable(ToolError):
-    """The backend is down, or no such backend is configured."""
-
-    status = ResultStatus.UNAVAILABLE
-
-
-class OutcomeUnknown(ToolError):
-    """An effect was sent and its outcome was not seen: never retried blindly."""
-
-    status = ResultStatus.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class EvidenceBody:
 
 
 @dataclass(slots=True)
-class Trail:
+class CallTrail:
     """What happened behind one call: the requests `asked` of backends, and the sources that were `missed`, with why."""
 
     asked: list[str] = field(default_factory=list)
@@ -100,21 +99,21 @@ class ToolContext:
 
     `evidence` returns the stored body of an evidence id of this run, or None. `folder` is the run's own
     folder (drafts go there). `subject` is the alert, if the run has one. An effect also gets the key under
-    which its target may tell repeats apart, its check what the ledger holds of the effect (`result`), its probe
+    which its target may recognise repeats, its check what the ledger holds of the effect (`result`), its probe
     when it was `begun`. `trail` is
     filled as sources are read.
     """
 
     window: Window
     clock: Clock
-    sources: "Sources"
+    sources: "RunSources"
     evidence: Callable[[str], EvidenceBody | None]
     subject: Alert | None = None
     folder: str | None = None
     idempotency_key: str | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
     begun: datetime | None = None
-    trail: Trail = field(default_factory=Trail)
+    trail: CallTrail = field(default_factory=CallTrail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +145,19 @@ Run = Callable[[Any, ToolContext], Awaitable[ToolResult]]
 class ToolSpec:
     """One tool. `example` validates against `arguments`; a model reads it as documentation.
 
-    `capability` names the kind of source it needs (`metrics`, `logs`, …; None: needs none). `target` says what
+    `capability` names the kind of source it needs (`metrics`, `logs`, …; None: needs none), `substitute` one that does
+    instead; `served_by` says of sources of any kind whether they serve it. `target` says what
     a call acts on, from its arguments. Effects add:
 
-    - `precheck`: does the change make sense now? Raises NotPermitted if not.
+    - `precheck`: does the change make sense now? Raises NotPermittedError if not.
     - `postcondition`: is true what should be? `ok`; `none_matched` for not yet, asked again for `settles` seconds;
       `not_recorded` if nobody can tell.
-    - `probe`: did the try with this key happen? `ok`, `none_matched`, or `not_recorded` if nobody can tell.
+    - `probe`: did the try with this key happen? `ok`, `none_matched`, or `not_recorded` if it is not known.
+    - `bounded_work`: its work is limited in lines and bytes, so that it may take longer on a loaded machine.
     - `takes_key`: its target applies two tries with one key once. Only then a lost one may be sent again.
     - `described`: False while nobody knows yet what it takes: it can be run, but is not offered.
+    - `binding`: what it really runs and where, as JSON values by name: shown to whoever approves a call, and another
+      description asks again.
     - `undo`: how to take it back, for the person who decides. `environment` is for policy rules, as is
       `runs_commands`: its arguments become part of a command.
     """
@@ -166,13 +169,17 @@ class ToolSpec:
     example: Mapping[str, Any]
     run: Run
     capability: "Capability | None" = None
+    served_by: "Callable[[RunSources], bool] | None" = None
+    substitute: "Capability | None" = None
     risk: Risk = Risk.READ
     target: Callable[[Any], str | None] = field(default=lambda _: None)
     timeout: float | None = None
+    bounded_work: bool = False
     max_record_bytes: int = 64_000
     precheck: Run | None = None
     postcondition: Run | None = None
     probe: Run | None = None
+    binding: Callable[[Any], Mapping[str, Any]] | None = None
     undo: str = ""
     takes_key: bool = False
     settles: float = 30.0

@@ -1,1 +1,1 @@
-"""When a sentence may be said: numbers, names and times of a text, held against the evidence that it cites. Pure functions."""
+"""Checks of sentences: numbers, names and times of a text, compared with the evidence that it cites. Pure functions."""

@@ -7,91 +7,93 @@ found may still be derived: see `derivation`.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from opsleuth.verification.figures import Facts, between
-from opsleuth.verification.moments import Moment, agrees
 from opsleuth.verification.quantities import Quantity
+from opsleuth.verification.record_facts import RecordFacts, find_value_between
+from opsleuth.verification.written_times import WrittenTime, matches_written_time
 
 
 @dataclass(frozen=True)
-class Ground:
+class EvidenceGround:
     """What a text may rest on.
 
     The facts of its evidence, the incident window (seconds since the epoch), and what the text itself names
     (casefolded), says (words in lower case) and states; `computed` are those of the stated numbers that were already derived.
     """
 
-    facts: Sequence[Facts]
+    facts: Sequence[RecordFacts]
     start: float
     end: float
     names: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
     stated: Sequence[Quantity] = ()
     computed: Sequence[Quantity] = ()
-    moments: Sequence[Moment] = field(default=())
+    moments: Sequence[WrittenTime] = field(default=())
 
 
-def holds_moment(moment: Moment, ground: Ground) -> bool:
+def holds_written_time(moment: WrittenTime, ground: EvidenceGround) -> bool:
     """Whether the evidence holds a time that may be written as `moment`."""
     return any(
-        any(agrees(moment, instant.seconds) for instant in facts.instants)
+        any(matches_written_time(moment, instant.seconds) for instant in facts.instants)
         or any(_same_clock(moment, clock) for clock in facts.clocks)
         for facts in ground.facts
     )
 
 
-def _same_clock(moment: Moment, clock: Moment) -> bool:
+def _same_clock(moment: WrittenTime, clock: WrittenTime) -> bool:
     return abs(moment.seconds - clock.seconds) % 86_400 < max(moment.grain, clock.grain) * 0.999
 
 
-def found(quantity: Quantity, ground: Ground) -> bool:
+def holds_number(quantity: Quantity, ground: EvidenceGround) -> bool:
     """Whether some figure of the evidence can be written as `quantity`."""
-    if any(_found_in(quantity, facts) for facts in ground.facts):
+    if any(_facts_hold_number(quantity, facts) for facts in ground.facts):
         return True
     length = ground.end - ground.start
     return any(
-        unit.dimension == "time" and fits(quantity, length / factor)
+        unit.dimension == "time" and fits_quantity(quantity, length / factor)
         for unit in quantity.units
         for factor in unit.factors
     )
 
 
-def _found_in(quantity: Quantity, facts: Facts) -> bool:
+def _facts_hold_number(quantity: Quantity, facts: RecordFacts) -> bool:
     low, high = quantity.low, quantity.high
     for unit in quantity.units:
         for factor in unit.factors:
             based = facts.based.get(unit.dimension, ())
-            if between(based, low * factor, high * factor) is not None:
+            if find_value_between(based, low * factor, high * factor) is not None:
                 return True
             if unit.dimension == "count":
-                if _found_bare(quantity, facts, factor):
+                if _facts_hold_bare_number(quantity, facts, factor):
                     return True
-            elif _found_unitless(facts, low, high, factor):
+            elif _facts_hold_unitless_number(facts, low, high, factor):
                 return True
     return False
 
 
-def _found_bare(quantity: Quantity, facts: Facts, factor: float) -> bool:
+def _facts_hold_bare_number(quantity: Quantity, facts: RecordFacts, factor: float) -> bool:
     low, high = quantity.low * factor, quantity.high * factor
     if (
-        between(facts.raws, low, high) is not None
-        or between(facts.raws, quantity.low, quantity.high) is not None
+        find_value_between(facts.raws, low, high) is not None
+        or find_value_between(facts.raws, quantity.low, quantity.high) is not None
     ):
         return True
-    if between(facts.based.get("share", ()), low, high) is not None:
+    if find_value_between(facts.based.get("share", ()), low, high) is not None:
         return True
     if factor == 1.0 and any(low <= size <= high for size in facts.sizes):
         return True
     digits = quantity.text.replace(",", "")
-    return len(digits) >= 4 and digits.isdigit() and _verbatim(digits, facts.text)
+    return len(digits) >= 4 and digits.isdigit() and _stands_verbatim(digits, facts.text)
 
 
-def _found_unitless(facts: Facts, low: float, high: float, factor: float) -> bool:
-    as_written = between(facts.unitless, low, high)
-    return as_written is not None or between(facts.unitless, low * factor, high * factor) is not None
+def _facts_hold_unitless_number(facts: RecordFacts, low: float, high: float, factor: float) -> bool:
+    as_written = find_value_between(facts.unitless, low, high)
+    return (
+        as_written is not None or find_value_between(facts.unitless, low * factor, high * factor) is not None
+    )
 
 
-def _verbatim(digits: str, text: str) -> bool:
-    """Whether four digits or more stand in the text on their own (a port, an id), not within a longer number."""
+def _stands_verbatim(digits: str, text: str) -> bool:
+    """Whether four digits or more appear in the text on their own (a port, an id), not within a longer number."""
     start = text.find(digits)
     while start >= 0:
         around = text[start - 1 : start] + text[start + len(digits) : start + len(digits) + 1]
@@ -101,7 +103,7 @@ def _verbatim(digits: str, text: str) -> bool:
     return False
 
 
-def fits(quantity: Quantity, value: float) -> bool:
+def fits_quantity(quantity: Quantity, value: float) -> bool:
     """Whether `value`, in the written unit, may be written as `quantity`."""
     slack = abs(quantity.value) * 1e-9 + 1e-15
     return quantity.low - slack <= value <= quantity.high + slack

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from opsleuth.verification.moments import Moment, parse_moment
-from opsleuth.verification.units import UNIT, Unit, lookup
+from opsleuth.verification.number_words import NumberPhrase, find_number_phrases
+from opsleuth.verification.units import UNIT, MeasureUnit, lookup_unit
+from opsleuth.verification.written_times import MONTHS, ZONE, WrittenTime, parse_written_time
 
 # At most 40 parts a word: what is read piece by piece (`12:12:12…`) is then still read in linear time.
 # Letters, digits and underscore of the scripts that put spaces between words; CJK text surrounds names unspaced.
@@ -17,13 +18,16 @@ WORD_CHARS = "A-Za-z0-9_\u00b5\u00c0-\u024f\u0370-\u03ff\u0400-\u052f"
 LEXEME = re.compile(
     rf"[{WORD_CHARS}]+(?:(?:[-./:@~+#]+|(?<=[0-9]),(?=[0-9]{{3}}(?![0-9])))[{WORD_CHARS}]+){{0,40}}"
 )
+_CLOCK_ZONE = rf"(?: ?(?:{ZONE})(?![{WORD_CHARS}]))?"
 _TIME = re.compile(
-    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?(?:Z|UTC|GMT|[+-]\d{2}:?\d{2}))?)?"
-    rf"(?![{WORD_CHARS}:])"
-    r"|\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?: ?(?:Z|UTC|GMT|\+\d{2}:\d{2}))?"
-    rf"(?![{WORD_CHARS}:])",
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?" + _CLOCK_ZONE + r")?"
+    rf"(?![{WORD_CHARS}]|:\d)"
+    rf"|\d{{1,2}} (?:{MONTHS}) \d{{4}},? \d{{2}}:\d{{2}}(?::\d{{2}})?{_CLOCK_ZONE}(?![{WORD_CHARS}]|:\d)"
+    r"|\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?" + _CLOCK_ZONE + rf"(?![{WORD_CHARS}]|:\d)",
     re.ASCII,
 )
+_GLUED = re.compile(r"(?:[a-z]{3,20}|[A-Z]{3,8})(?![A-Za-z0-9_./:@+#-])")
+"""A unit that nobody knows, written to its figure: `9.07retrans`, `154.67pps`."""
 _NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,2}(?!\d))?", re.ASCII)
 _COMPOUND = re.compile(
     rf"(?:(\d{{1,4}})d ?)?(?:(\d{{1,4}})h ?)?(?:(\d{{1,4}})m(?:in)? ?)?(?:(\d{{1,4}})s)?(?![{WORD_CHARS}.:-])",
@@ -32,7 +36,7 @@ _COMPOUND = re.compile(
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)(?![A-Za-z0-9_])")
 # After a number within one word: another number (a range, a fraction), or a word it counts (`5,000-row`).
 _GOES_ON = re.compile(rf"[-/:~]{{1,2}}\d|-[a-z]{{3,20}}(?![{WORD_CHARS}.:/@-])")
-_KEYED = re.compile(r"([A-Za-z_]+):(?=\d)")
+_KEYED = re.compile(r"([A-Za-z_]+):(?=\d)|([A-Za-z_]+(?:-[A-Za-z_]+)+):(?=\d+(?:[kMG]i?B|[KMG]i|ms|s)\b)")
 _LABEL = re.compile(
     r"(?:\b(?:step|option|phase|priority|candidate|hypothesis|item|section|part|figure|no\.) ?|[#第]|方案|选项|步骤) ?$",
     re.IGNORECASE,
@@ -47,16 +51,14 @@ _OVER = re.compile(
     re.IGNORECASE,
 )
 _UNDER = re.compile(
-    r"(?:[<≤]=?|\b(?:under|less than|below|fewer than|at most|up to)|不到|低于|小于|至多) ?[$€£¥]?$",
+    r"(?:[<≤]=?|\b(?:under|within|less than|below|fewer than|at most|(?<!went )(?<!goes )(?<!gone )(?<!jumped )(?<!climbed )(?<!shot )up to)|不到|低于|小于|至多) ?[$€£¥]?$",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r" ?(?:[-–—~～/]|to|and|至|到) ?[$€£¥]?")
-_NUMBER_WORDS = {
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
-    "eleven": 11, "twelve": 12,
-}  # fmt: skip
 _LOOKBACK = 24
-_PLAIN = (Unit("count", (1.0,)),)
+_WORDS_APART = 0.15
+"""How far `nearly ten` may lie from ten, as a share of it."""
+_PLAIN = (MeasureUnit("count", (1.0,)),)
 MAX_DIGITS = 40
 
 
@@ -69,22 +71,22 @@ class Quantity(NamedTuple):
     value: float
     low: float
     high: float
-    units: tuple[Unit, ...]
+    units: tuple[MeasureUnit, ...]
 
     @property
     def bare(self) -> bool:
         return self.units == _PLAIN
 
 
-class When(NamedTuple):
+class TimeToken(NamedTuple):
     """A written time and where it stands."""
 
-    moment: Moment
+    moment: WrittenTime
     start: int
     end: int
 
 
-class Word(NamedTuple):
+class WordToken(NamedTuple):
     """Any other run of letters, digits and inner punctuation."""
 
     text: str
@@ -92,47 +94,78 @@ class Word(NamedTuple):
     end: int
 
 
-Token = Quantity | When | Word
+Token = Quantity | TimeToken | WordToken
 
 
-def scan(text: str) -> list[Token]:
+def scan_tokens(text: str) -> list[Token]:
     """All tokens of `text` in order, in time linear in its length."""
-    return _share_zone(_share_unit(_join_durations(list(_tokens(text)), text), text), text)
+    return _share_zone(_share_unit(_join_durations(list(_iter_tokens(text)), text), text), text)
 
 
-def quantities(text: str, *, words: bool = False) -> list[Quantity]:
-    """The numbers of `text`; with `words` also `two` to `twelve` written out."""
-    tokens = scan(text)
+def find_quantities(text: str, *, words: bool = False) -> list[Quantity]:
+    """The numbers of `text`; with `words` also those that are written out (`fifteen`, `two dozen`, `a third of`)."""
+    tokens = scan_tokens(text)
     found = [token for token in tokens if isinstance(token, Quantity)]
     if words:
-        found += [_from_word(t) for t in tokens if isinstance(t, Word) and t.text.lower() in _NUMBER_WORDS]
+        spans = [(q.start, q.end) for q in found]
+        found += [
+            _quantity_from_words(phrase, text)
+            for phrase in find_number_phrases(text)
+            if not any(start <= phrase.start < end for start, end in spans)
+        ]
     return sorted(found, key=lambda q: q.start)
 
 
-def _from_word(token: Word) -> Quantity:
-    value = float(_NUMBER_WORDS[token.text.lower()])
-    return Quantity(token.text, token.start, token.end, value, value, value, _PLAIN)
+def _quantity_from_words(phrase: NumberPhrase, text: str) -> Quantity:
+    """A number in words with the unit after it; one that counts something is exact."""
+    if phrase.share:
+        half = phrase.step / 2
+        return Quantity(phrase.text, phrase.start, phrase.end, phrase.value, phrase.value - half, phrase.value + half, (MeasureUnit("share", (0.01,)),))  # fmt: skip
+    unit = UNIT.match(text, phrase.end)
+    if unit is None and phrase.step == 1.0:
+        exact = not _APPROXIMATE.search(text[max(0, phrase.start - _LOOKBACK) : phrase.start])
+        width = 0.0 if exact else _WORDS_APART * phrase.value
+        return Quantity(phrase.text, phrase.start, phrase.end, phrase.value, phrase.value - width, phrase.value + width, _PLAIN)  # fmt: skip
+    units = lookup_unit(unit["unit"]) if unit else _PLAIN
+    end = unit.end() if unit else phrase.end
+    low, high = _range_in_words(phrase, text)
+    return Quantity(text[phrase.start : end], phrase.start, end, phrase.value, low, high, units)
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _range_in_words(phrase: NumberPhrase, text: str) -> tuple[float, float]:
+    before = text[max(0, phrase.start - _LOOKBACK) : phrase.start]
+    low, high = phrase.value - phrase.step / 2, phrase.value + phrase.step / 2
+    width = _WORDS_APART * phrase.value
+    if _APPROXIMATE.search(before):
+        return min(low, phrase.value - width), max(high, phrase.value + width)
+    if _OVER.search(before):
+        return phrase.value, phrase.value + max(width, phrase.step)
+    if _UNDER.search(before):
+        return phrase.value - max(width, phrase.step), phrase.value
+    return low, high
+
+
+def _iter_tokens(text: str) -> Iterator[Token]:
     position = 0
     while match := LEXEME.search(text, position):
-        token = _read(text, match)
+        token = _read_token(text, match)
         position = max(token.end if token else match.end(), match.start() + 1)
         if token:
             yield token
 
 
-def _read(text: str, lexeme: re.Match[str]) -> Token | None:
+def _read_token(text: str, lexeme: re.Match[str]) -> Token | None:
     start, end = lexeme.span()
     if not "0" <= text[start] <= "9":
         keyed = _KEYED.match(text, start, end)
-        return Word(keyed[1], start, keyed.end()) if keyed else Word(lexeme[0], start, end)
-    if (match := _TIME.match(text, start)) and (moment := parse_moment(match[0])):
-        return When(moment, start, match.end())
+        return (
+            WordToken(keyed[1] or keyed[2], start, keyed.end()) if keyed else WordToken(lexeme[0], start, end)
+        )
+    if (match := _TIME.match(text, start)) and (moment := parse_written_time(match[0])):
+        return TimeToken(moment, start, match.end())
     if _ORDINAL.match(text, _digits_end(text, start, end)):
         return None
-    return _number(text, start, end) or Word(lexeme[0], start, end)
+    return _read_quantity(text, start, end) or WordToken(lexeme[0], start, end)
 
 
 def _digits_end(text: str, start: int, end: int) -> int:
@@ -141,33 +174,33 @@ def _digits_end(text: str, start: int, end: int) -> int:
     return start
 
 
-def _number(text: str, start: int, lexeme_end: int) -> Quantity | None:
+def _read_quantity(text: str, start: int, lexeme_end: int) -> Quantity | None:
     """The number at `start`, unless the lexeme around it is a name (a hash, an address, a version)."""
     match = _NUMBER.match(text, start)
     if match is None or match.end() - start > MAX_DIGITS:
         return None
-    if compound := _compound(text, start, lexeme_end):
+    if compound := _read_compound_duration(text, start, lexeme_end):
         return compound
     end = match.end()
     unit = UNIT.match(text, end)
-    if unit is None and end < lexeme_end and not _GOES_ON.match(text, end):
+    if unit is None and end < lexeme_end and not (_GOES_ON.match(text, end) or _GLUED.match(text, end)):
         return None
     if unit is None and _is_label(text, start, end):
         return None
-    units = lookup(unit["unit"]) if unit else _PLAIN
+    units = lookup_unit(unit["unit"]) if unit else _PLAIN
     if unit and unit[0] == "s" and match[0].isdigit() and 100 <= int(match[0]) < 600:
         units += _PLAIN  # `503s` are answers with that status
-    return _quantity(text, start, unit.end() if unit else end, match[0], units)
+    return _build_quantity(text, start, unit.end() if unit else end, match[0], units)
 
 
-def _compound(text: str, start: int, lexeme_end: int) -> Quantity | None:
+def _read_compound_duration(text: str, start: int, lexeme_end: int) -> Quantity | None:
     match = _COMPOUND.match(text, start)
     if match is None or match.end() < lexeme_end or sum(g is not None for g in match.groups()) < 2:
         return None
     size = zip(match.groups(), (86400, 3600, 60, 1), strict=True)
     total = float(sum(int(part) * seconds for part, seconds in size if part))
     last = (60 if match[4] is None else 1) if match[3] or match[4] else 3600
-    seconds = (Unit("time", (1.0,)),)
+    seconds = (MeasureUnit("time", (1.0,)),)
     return Quantity(match[0], start, match.end(), total, total - last / 2, total + last / 2, seconds)
 
 
@@ -180,23 +213,23 @@ def _is_label(text: str, start: int, end: int) -> bool:
     )
 
 
-def _quantity(text: str, start: int, end: int, digits: str, units: tuple[Unit, ...]) -> Quantity:
-    value, step = _value(digits)
+def _build_quantity(text: str, start: int, end: int, digits: str, units: tuple[MeasureUnit, ...]) -> Quantity:
+    value, step = _parse_digits(digits)
     before = text[max(0, start - _LOOKBACK) : start]
     if before[-1:] in ("$", "€", "£", "¥") and before:
-        units = (Unit("money", units[0].factors if units[0].dimension == "count" else (1.0,)),)
+        units = (MeasureUnit("money", units[0].factors if units[0].dimension == "count" else (1.0,)),)
     low, high = value - step / 2, value + step / 2
     if _APPROXIMATE.search(before):
-        coarse = _coarse(digits, step)
+        coarse = _coarse_step(digits, step)
         low, high = value - coarse / 2, value + coarse / 2
     elif _OVER.search(before):
-        low, high = value, value + _coarse(digits, step)
+        low, high = value, value + _coarse_step(digits, step)
     elif _UNDER.search(before):
-        low, high = value - _coarse(digits, step), value
+        low, high = value - _coarse_step(digits, step), value
     return Quantity(text[start:end], start, end, value, low, high, units)
 
 
-def _value(digits: str) -> tuple[float, float]:
+def _parse_digits(digits: str) -> tuple[float, float]:
     """The number and the width of its last written digit."""
     plain, _, exponent = digits.replace(",", "").lower().partition("e")
     scale = 10.0 ** int(exponent or 0)
@@ -204,7 +237,7 @@ def _value(digits: str) -> tuple[float, float]:
     return float(plain) * scale, 10.0**-decimals * scale
 
 
-def _coarse(digits: str, step: float) -> float:
+def _coarse_step(digits: str, step: float) -> float:
     """The width of the last digit that means something in an approximate number: trailing zeros do not."""
     plain = digits.replace(",", "")
     if not plain.isdigit() or not plain.strip("0"):
@@ -217,20 +250,24 @@ def _join_durations(tokens: list[Token], text: str) -> list[Token]:
     joined: list[Token] = []
     for token in tokens:
         last = joined[-1] if joined else None
-        if isinstance(token, Quantity) and isinstance(last, Quantity) and _continues(last, token, text):
+        if (
+            isinstance(token, Quantity)
+            and isinstance(last, Quantity)
+            and _continues_duration(last, token, text)
+        ):
             seconds = last.value * last.units[0].factors[0]
             factor = token.units[0].factors[0]
             low, high = seconds + token.low * factor, seconds + token.high * factor
             joined[-1] = Quantity(
                 text[last.start : token.end], last.start, token.end,
-                seconds + token.value * factor, low, high, (Unit("time", (1.0,)),),
+                seconds + token.value * factor, low, high, (MeasureUnit("time", (1.0,)),),
             )  # fmt: skip
         else:
             joined.append(token)
     return joined
 
 
-def _continues(first: Quantity, second: Quantity, text: str) -> bool:
+def _continues_duration(first: Quantity, second: Quantity, text: str) -> bool:
     a, b = first.units[0], second.units[0]
     if a.dimension != "time" or b.dimension != "time" or a.factors[0] <= b.factors[0]:
         return False
@@ -252,11 +289,11 @@ def _share_zone(tokens: list[Token], text: str) -> list[Token]:
     """`13:40–14:20Z`: the first time has the zone of the second."""
     for i in range(len(tokens) - 2, -1, -1):
         first, second = tokens[i], _skip_joint(tokens, i)
-        if not (isinstance(first, When) and not first.moment.zoned and isinstance(second, When)):
+        if not (isinstance(first, TimeToken) and not first.moment.zoned and isinstance(second, TimeToken)):
             continue
         if second.moment.zoned and _BETWEEN.fullmatch(text[first.end : second.start][:8]):
-            zone = re.search(r"(?:Z|UTC|GMT|[+-]\d{2}:?\d{2})$", second.moment.text)
-            shared = parse_moment(first.moment.text + zone[0]) if zone else None
+            zone = re.search(rf"(?:{ZONE})$", second.moment.text)
+            shared = parse_written_time(first.moment.text + zone[0]) if zone else None
             tokens[i] = first._replace(moment=shared._replace(text=first.moment.text)) if shared else first
     return tokens
 
@@ -264,6 +301,6 @@ def _share_zone(tokens: list[Token], text: str) -> list[Token]:
 def _skip_joint(tokens: Sequence[Token], i: int) -> Token:
     """The token after `i`, past a joining word (`to`, `and`)."""
     joint = tokens[i + 1]
-    if isinstance(joint, Word) and joint.text in ("to", "and") and i + 2 < len(tokens):
+    if isinstance(joint, WordToken) and joint.text in ("to", "and") and i + 2 < len(tokens):
         return tokens[i + 2]
     return joint

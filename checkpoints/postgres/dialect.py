@@ -11,6 +11,8 @@ from psycopg.abc import Buffer
 from psycopg.types.json import set_json_dumps
 from psycopg.types.string import StrDumper
 
+from opsleuth.state.json_types import JSON
+
 _TOKENS = re.compile(r"('(?:[^']|'')*')|(?<!:):(\w+)|(\?)")
 _TYPES = (
     (r"^PRAGMA .*$", ""),
@@ -25,7 +27,7 @@ _TYPES = (
 
 
 @lru_cache(maxsize=512)
-def native(sql: str) -> str:
+def translate_placeholders(sql: str) -> str:
     """A statement with `:name` and `?` as one with the driver's placeholders."""
 
     def token(found: re.Match[str]) -> str:
@@ -35,14 +37,14 @@ def native(sql: str) -> str:
     return _TOKENS.sub(token, sql.replace("%", "%%"))
 
 
-def tables(script: str) -> str:
+def translate_types(script: str) -> str:
     """A migration in PostgreSQL's types."""
     for pattern, replacement in _TYPES:
         script = re.sub(pattern, replacement, script, flags=re.MULTILINE)
     return script
 
 
-class Row:
+class PostgresRow:
     """One row: by position, by name, or unpacked."""
 
     __slots__ = ("_at", "_values")
@@ -50,7 +52,7 @@ class Row:
     def __init__(self, at: Mapping[str, int], values: Sequence[Any]) -> None:
         self._at, self._values = at, values
 
-    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - any column
+    def __getitem__(self, key: int | str, /) -> Any:  # noqa: ANN401 - any column
         return self._values[self._at[key] if isinstance(key, str) else key]
 
     def __iter__(self) -> Iterator[Any]:
@@ -61,30 +63,30 @@ class Row:
         return list(self._at)
 
 
-def by_name(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], Row]:
+def by_name(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], PostgresRow]:
     """What makes rows of a cursor's results."""
     at = {column.name: number for number, column in enumerate(cursor.description or ())}
-    return lambda values: Row(at, values)
+    return lambda values: PostgresRow(at, values)
 
 
-class _Text(StrDumper):
+class _NulFreeTextDumper(StrDumper):
     def dump(self, obj: str) -> Buffer | None:
-        return super().dump(without_nul(obj))
+        return super().dump(replace_nul(obj))
 
 
-def adapt(connection: Connection[Any]) -> None:
+def register_adapters(connection: Connection[Any]) -> None:
     """Let a NUL in a text pass as the sign for it: PostgreSQL stores none."""
-    connection.adapters.register_dumper(str, _Text)
+    connection.adapters.register_dumper(str, _NulFreeTextDumper)
     set_json_dumps(lambda value: json.dumps(_without_nul(value)), connection)
 
 
-def without_nul(text: str) -> str:
+def replace_nul(text: str) -> str:
     return text.replace("\0", "\N{SYMBOL FOR NULL}")
 
 
-def _without_nul(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _without_nul(value: JSON) -> JSON:
     if isinstance(value, str):
-        return without_nul(value)
+        return replace_nul(value)
     if isinstance(value, Mapping):
         return {_without_nul(key): _without_nul(item) for key, item in value.items()}
     return [_without_nul(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,6 +1,6 @@
 """One process per run, over many hosts: a lease that its holder renews, and a fence that grows with every holder.
 
-A holder that was not heard of for as long as a lease lasts can be succeeded; so can, at once, one on this host whose
+A holder that was not heard from for as long as a lease lasts can be succeeded; so can, at once, one on this host whose
 process is gone. The fence keeps a former holder from writing: see `begin_writing` in the schema. A lease that ran out
 still holds as long as nobody took the run over.
 """
@@ -8,14 +8,12 @@ still holds as long as nobody took the run over.
 import contextlib
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-from opsleuth.checkpoints.errors import Busy, Lost, NotFound, StoreError
-from opsleuth.checkpoints.processes import Process, is_alive, this_process
-from opsleuth.state.outcome import Status
-
-if TYPE_CHECKING:
-    from opsleuth.checkpoints.postgres.db import Database
+from opsleuth.checkpoints.database import Database
+from opsleuth.checkpoints.errors import NotFoundError, RunBusyError, RunLostError, StoreError
+from opsleuth.checkpoints.processes import ProcessIdentity, is_alive, this_process
+from opsleuth.state.run_status import Status
 
 SECONDS = 30.0
 """How long a lease lasts; it is renewed three times as often."""
@@ -42,17 +40,24 @@ _HELD: set[tuple[str, str, int]] = set()
 """Place, run and fence of what this process holds; runs whose release could not be written are removed from it too."""
 
 
-class _Holder(NamedTuple):
+class _LeaseHolder(NamedTuple):
     status: Status
     pid: int | None
     host: str | None
     process_start: str | None
 
 
-class Lease:
-    """Context of one attempt. Entering raises Busy if a live process, or this one, holds the run, NotFound for none."""
+class FencedDatabase(Database):
+    """A database that knows what its program holds: the fence of each run, and what is raised once one was lost."""
 
-    def __init__(self, db: "Database", run: str, now: str) -> None:
+    fences: dict[str, int]
+    lost: RunLostError | None
+
+
+class RunLease:
+    """Context of one attempt. Entering raises RunBusyError if a live process, or this one, holds the run, NotFoundError for none."""
+
+    def __init__(self, db: FencedDatabase, run: str, now: str) -> None:
         self._db, self.run, self._now = db, run, now
         self._fence = 0
         self._over = threading.Event()
@@ -61,7 +66,7 @@ class Lease:
     def __enter__(self) -> Self:
         with self._db.write(self.run):
             self._fence = self._free() + 1
-            process: Process = this_process()
+            process: ProcessIdentity = this_process()
             values = process._asdict() | {"now": self._now, "fence": self._fence - 1}
             self._db.change(_TAKE, self._values(**values))
         self._db.fences[self.run] = self._fence
@@ -87,12 +92,12 @@ class Lease:
         """The fence of the last holder, who holds the run no more."""
         row = self._db.row(_LOOK, {"run": self.run})
         if row is None:
-            raise NotFound(f"no run {self.run!r}")
-        holder = _Holder(Status.RUNNING, row["pid"], row["host"], row["process_start"])
+            raise NotFoundError(f"no run {self.run!r}")
+        holder = _LeaseHolder(Status.RUNNING, row["pid"], row["host"], row["process_start"])
         self._fence = int(row["fence"])
         left = holder[1:] == this_process() and self._mine not in _HELD
         if row["live"] and is_alive(holder) and not left:
-            raise Busy(self.run, row["pid"], row["host"], row["locked"])
+            raise RunBusyError(self.run, row["pid"], row["host"], row["locked"])
         return self._fence
 
     @property
@@ -104,14 +109,14 @@ class Lease:
         pause = SECONDS / 3
         while not self._over.wait(pause):
             if not self._db.sound():
-                continue  # it may hang for ever: then another one takes the run over
+                continue  # it may hang forever: then another one takes the run over
             try:
                 self._db.change(_RENEW, self._values(fence=self._fence))
-            except Lost as lost:
+            except RunLostError as lost:
                 self._db.lost = lost
                 return
             except StoreError:
                 continue  # the server may come back before the lease has run out
 
-    def _values(self, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any column
+    def _values(self, **more: object) -> dict[str, Any]:
         return {"run": self.run, "seconds": SECONDS, **more}

@@ -1,81 +1,102 @@
-"""The commands about what can be looked at: `init`, `doctor`, `tools`, `tools test`, `mcp`, `trust`."""
+"""`opsleuth sources explain FILE`: how a file is recognised, and how its lines are read."""
 
+import sys
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from opsleuth.console.options import Command, Group, given, typed
+from opsleuth.console import event_lines
+from opsleuth.console.options import CliGroup, current_options
+from opsleuth.console.output import screen_for_options
+from opsleuth.console.reading_flags import ReadingFlags, add_reading_flags
+from opsleuth.console.screen import TableColumn, lay_out_table
+from opsleuth.state.clock import format_timestamp
+
+if TYPE_CHECKING:
+    from opsleuth.analysis.records import LogLine
+    from opsleuth.tools.sources.file_kinds import FileKind
+    from opsleuth.tools.sources.log_formats.log_file import ReadingRules
+
+LINES_SHOWN = 10
 
 
-@click.command(
-    cls=Command, help="Find what there is to look at from here, and write .opsleuth/config.toml for it."
+@click.group("sources", cls=CliGroup, help="How files are read.")
+def sources() -> None:
+    """Commands about what opsleuth looks at."""
+
+
+@sources.command(
+    "explain", help="Show the recognized format of FILE, and how its first ten lines are read with it."
 )
-def init() -> int:
-    from opsleuth.console import init
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@add_reading_flags
+def explain_file(file: Path, flags: ReadingFlags) -> int:
+    """Prints what the file is; of a log also time, level, service and message of the first records."""
+    from opsleuth.tools.sources.file_kinds import recognize_file
 
-    return init.init(given())
-
-
-@click.command(
-    cls=Command, help="Try every configured source: what works, what does not, and how to mend it."
-)
-def doctor() -> int:
-    from opsleuth.console import doctor as examining
-
-    return examining.doctor(given())
-
-
-@click.group(
-    cls=Group,
-    invoke_without_command=True,
-    help="What can be asked, and which configured source is behind it.",
-)
-@click.pass_context
-def tools(context: click.Context) -> int:
-    if context.invoked_subcommand is not None:
+    options = current_options()
+    kind = recognize_file(file, flags.rules)
+    lines = _first_lines(kind, flags.rules) if kind.holds in ("logs", "other") else []
+    if options.json:
+        event_lines.write_json(sys.stdout, _explanation_to_json(kind, lines))
         return 0
-    from opsleuth.console import tool_commands
-
-    return tool_commands.tools(given())
-
-
-@tools.command("test", help="Make one read call, as a run would.")
-@click.argument("name", metavar="NAME")
-@click.option("--args", "arguments", default="{}", metavar="JSON", help="The arguments, a JSON object.")
-@click.option(
-    "--case", type=click.Path(path_type=Path), metavar="DIR", help="Ask a recorded incident instead."
-)
-@click.option("--since", metavar="T", help="Start of the window (default: an hour ago, or the case's own).")
-@click.option("--until", metavar="T", help="End of the window.")
-def tools_test(name: str, arguments: str, case: Path | None, since: str | None, until: str | None) -> int:
-    from opsleuth.console import tool_commands
-
-    return tool_commands.test(given(), name, arguments, case, since, until)
+    screen = screen_for_options(options)
+    screen.line(kind.sentence)
+    if kind.services:
+        screen.line(f"services: {', '.join(kind.services[:12])}")
+    if lines:
+        columns = (TableColumn("TIME"), TableColumn("LEVEL"), TableColumn("SERVICE"), TableColumn("MESSAGE"))
+        rows = [[_time_text(line), line.level or "", line.service, _one_line(line.message)] for line in lines]
+        screen.lines(lay_out_table(screen, columns, rows))
+    return 0
 
 
-@click.command(
-    cls=Command,
-    help="Offer what can be looked at here to other programs, as an MCP server over stdin and stdout.",
-)
-@click.option(
-    "--case", type=click.Path(path_type=Path), metavar="DIR", help="Offer a recorded incident instead."
-)
-@click.option("--since", metavar="T", help="Start of the window (default: an hour before each call).")
-@click.option("--until", metavar="T", help="End of the window.")
-def mcp(case: Path | None, since: str | None, until: str | None) -> int:
-    from opsleuth.console import mcp_server
+def _first_lines(kind: "FileKind", rules: "ReadingRules") -> "list[LogLine]":
+    from opsleuth.tools.sources.log_formats.log_file import LogFile
+    from opsleuth.tools.sources.logtables import is_log_table
 
-    return mcp_server.serve(given(), case, since, until)
+    if is_log_table(kind.path) and kind.format == "a table":
+        return []
+    file = LogFile(kind.path, rules)
+    if file.is_document:
+        return list(islice(file.records(file.documents()), LINES_SHOWN))
+    with file.open() as stream:
+        return list(islice(file.records(stream), LINES_SHOWN))
 
 
-@click.command(
-    cls=Command,
-    help="Trust this project's .opsleuth/config.toml and policy.toml as they are now: what they name may be reached, run and allowed.",
-)
-def trust() -> int:
-    from opsleuth.console import configured_sources
-
-    return configured_sources.trust_project(typed())
+def _time_text(line: "LogLine") -> str:
+    return "none" if line.time is None else _format_seconds(line.time)
 
 
-COMMANDS: tuple[click.Command, ...] = (init, doctor, tools, mcp, trust)
+def _format_seconds(seconds: float) -> str:
+    return format_timestamp(datetime.fromtimestamp(seconds, UTC))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _explanation_to_json(kind: "FileKind", lines: "list[LogLine]") -> dict[str, Any]:
+    return {
+        "file": str(kind.path),
+        "holds": kind.holds,
+        "format": kind.format,
+        "records": kind.lines,
+        "without_time": kind.without_time,
+        "first": None if kind.first is None else _format_seconds(kind.first),
+        "last": None if kind.last is None else _format_seconds(kind.last),
+        "services": list(kind.services),
+        "why": kind.why,
+        "lines": [
+            {
+                "time": None if line.time is None else _format_seconds(line.time),
+                "level": line.level,
+                "service": line.service,
+                "message": line.message,
+            }
+            for line in lines
+        ],
+    }

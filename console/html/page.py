@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.evidence import EvidenceRow
 from opsleuth.checkpoints.store import Store
-from opsleuth.console import findings
-from opsleuth.console.html import sections
-from opsleuth.console.html.charts import chart, course
-from opsleuth.console.html.dependencies import drawing, web
-from opsleuth.console.html.markup import Html, el
+from opsleuth.console import report_content
+from opsleuth.console.html import page_sections
+from opsleuth.console.html.charts import draw_series_chart, series_from_record
+from opsleuth.console.html.dependency_graph import build_service_graph, draw_service_graph
+from opsleuth.console.html.markup import Html, make_element, mark_code
 from opsleuth.console.html.style import STYLE
-from opsleuth.console.times import Display
+from opsleuth.console.report_headline import compose_headline
+from opsleuth.console.time_formats import TimeDisplay
 
 MOST_CHARTS = 8
 LEGEND = (
@@ -25,7 +26,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 _CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 
-class Material(NamedTuple):
+class ReportMaterial(NamedTuple):
     """What the page is made of; `records` holds the stored bodies by evidence id."""
 
     document: Mapping[str, Any]
@@ -34,73 +35,99 @@ class Material(NamedTuple):
     approvals: Sequence[Approval] = ()
 
 
-def stored(store: Store, run: str, document: Mapping[str, Any]) -> Material:
+def load_report_material(store: Store, run: str, document: Mapping[str, Any]) -> ReportMaterial:
     """What the page of a run is made of, with the stored bodies behind it."""
     rows = store.evidence.list(run)
     records = {row.id: store.evidence.record(run, row.id) for row in rows}
-    return Material(document, rows, records, store.approvals.list(run))
+    return ReportMaterial(document, rows, records, store.approvals.list(run))
 
 
-def page(material: Material, times: Display) -> str:
+def render_report_page(material: ReportMaterial, times: TimeDisplay) -> str:
     """The report as one HTML document."""
     document = material.document
-    title = findings.title(document)
-    parts = sections_of(material, times)
-    body = el(
+    title = report_content.report_title(document)
+    parts = render_page_sections(material, times)
+    body = make_element(
         "body",
-        el("a", "To the conclusion", href="#conclusion", class_="skip"),
-        el("header", el("h1", title), _facts(document, times), _contents(parts)),
-        el("main", parts),
-        el("footer", el("p", sections.footer(document))),
+        make_element("a", "To the conclusion", href="#conclusion", class_="skip"),
+        make_element(
+            "header",
+            make_element("h1", title),
+            _render_headline(document, times),
+            _render_run_facts(document, times),
+            _render_contents(parts),
+        ),
+        make_element("main", parts),
+        make_element("footer", make_element("p", page_sections.format_footer(document))),
     )
-    head = el(
+    head = make_element(
         "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        make_element("meta", charset="utf-8"),
+        make_element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
-        el("meta", name="referrer", content="no-referrer"),
-        el("title", f"{title} · {document.get('run', '')}"),
-        el("style", Html(STYLE)),
+        make_element("meta", name="referrer", content="no-referrer"),
+        make_element("title", f"{title} · {document.get('run', '')}"),
+        make_element("style", Html(STYLE)),
     )
     language = "zh" if _CJK.search(str(document.get("answer") or "")) else "en"
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang=language)}\n"
+    return f"<!DOCTYPE html>\n{make_element('html', head, body, lang=language)}\n"
 
 
-def sections_of(material: Material, times: Display) -> list[Html]:
+def render_page_sections(material: ReportMaterial, times: TimeDisplay) -> list[Html]:
     """The sections that have something to say; of a run that goes on, without a conclusion."""
-    return [part for part in _parts(material, times) if part]
+    return [part for part in _iterate_page_sections(material, times) if part]
 
 
-def _parts(material: Material, times: Display) -> Iterable[Html | None]:
+def _iterate_page_sections(material: ReportMaterial, times: TimeDisplay) -> Iterable[Html | None]:
     document, records = material.document, material.records
-    yield sections.conclusion(document) if "verdict" in document else None
-    yield sections.timeline(document, times)
-    yield sections.section(
-        "metrics", "Metrics", _charts(material, times), sections.moved(list(records.items()), times)
+    yield page_sections.render_conclusion(document) if "verdict" in document else None
+    yield page_sections.render_next_steps(document)
+    yield page_sections.render_actions(document, material.approvals)
+    yield page_sections.render_timeline(document, times)
+    yield page_sections.wrap_section(
+        "metrics",
+        "Metrics",
+        _render_charts(material, times),
+        page_sections.render_deviating_metrics(list(records.items()), times),
     )
     tools = {row.id: row.tool for row in material.evidence}
-    found = web(document, [records[e] for e, tool in tools.items() if tool == "topology" and e in records])
-    yield sections.section("dependencies", "Cause and victims", drawing(found))
-    yield sections.next_steps(document)
-    yield sections.actions(document, material.approvals)
-    yield sections.hypotheses(document)
-    yield sections.claims(document)
-    yield sections.evidence(material.evidence, records, document, times)
+    found = build_service_graph(
+        document, [records[e] for e, tool in tools.items() if tool == "topology" and e in records]
+    )
+    yield page_sections.wrap_section("dependencies", "Cause and victims", draw_service_graph(found))
+    yield page_sections.render_hypotheses(document)
+    yield page_sections.render_claims(document)
+    yield page_sections.render_evidence(material.evidence, records, document, times)
 
 
-def _charts(material: Material, times: Display) -> list[Html]:
-    window = sections.window_of(material.document)
+def _render_charts(material: ReportMaterial, times: TimeDisplay) -> list[Html]:
+    window = page_sections.parse_incident_window(material.document)
     if window is None:
         return []
-    marks = sections.marks_of(material.document)
+    marks = page_sections.marks_from_timeline(material.document)
     courses = [
-        course(row.id, material.records[row.id]) for row in material.evidence if row.id in material.records
+        series_from_record(row.id, material.records[row.id])
+        for row in material.evidence
+        if row.id in material.records
     ]
-    drawn = [chart(one, window, marks, times) for one in courses if one][:MOST_CHARTS]
-    return [el("p", LEGEND, class_="soft"), *drawn] if drawn else []
+    drawn = [draw_series_chart(one, window, marks, times) for one in courses if one][:MOST_CHARTS]
+    return [make_element("p", LEGEND, class_="soft"), *drawn] if drawn else []
 
 
-def _facts(document: Mapping[str, Any], times: Display) -> Html:
+def _render_headline(document: Mapping[str, Any], times: TimeDisplay) -> Html | None:
+    """What happened and what to do, as the report at the terminal begins; None for a run that goes on."""
+    if "verdict" not in document:
+        return None
+    headline = compose_headline(document, times)
+    return make_element(
+        "div",
+        make_element("p", make_element("strong", " · ".join(headline.facts))),
+        make_element("p", make_element("strong", "DO: "), mark_code(headline.action)),
+        class_="answer",
+    )
+
+
+def _render_run_facts(document: Mapping[str, Any], times: TimeDisplay) -> Html:
     window = document.get("window") or {}
     start, end = window.get("start"), window.get("end")
     alert = document.get("alert")
@@ -110,15 +137,18 @@ def _facts(document: Mapping[str, Any], times: Display) -> Html:
         f"Run {document.get('run', '?')}",
         f"Planner {document['planner']}" if document.get("planner") else "",
         "Read-only" if document.get("read_only") else "",
+        "REPLAY of a recording: nothing was executed" if document.get("replay") else "",
     )
-    return el(
+    return make_element(
         "div",
-        el("p", f"Alert: {alerted}") if alerted and alerted != findings.title(document) else None,
-        el("ul", [el("li", fact) for fact in facts if fact], class_="facts"),
+        make_element("p", f"Alert: {alerted}")
+        if alerted and alerted != report_content.report_title(document)
+        else None,
+        make_element("ul", [make_element("li", fact) for fact in facts if fact], class_="facts"),
     )
 
 
-def _contents(parts: Sequence[Html]) -> Html:
+def _render_contents(parts: Sequence[Html]) -> Html:
     found = [re.match(r'<section id="([a-z]+)".*?<h2[^>]*>(.*?)</h2>', part) for part in parts]
-    links = [el("li", el("a", Html(m[2]), href=f"#{m[1]}")) for m in found if m]
-    return el("nav", el("ul", links), aria_label="Contents")
+    links = [make_element("li", make_element("a", Html(m[2]), href=f"#{m[1]}")) for m in found if m]
+    return make_element("nav", make_element("ul", links), aria_label="Contents")

@@ -1,72 +1,41 @@
 """The stepper's conversation: read a line, do it, let the run go as far as was asked, show where it stands."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from opsleuth.checkpoints.approvals import Approval
 from opsleuth.checkpoints.errors import StoreError
 from opsleuth.checkpoints.history import END
-from opsleuth.checkpoints.store import Store
-from opsleuth.console import events
-from opsleuth.console.questions import hashed, panel
-from opsleuth.console.screen import Part, Screen
-from opsleuth.console.stepper import language, views
-from opsleuth.console.stepper.commands import COMMANDS, Leave
-from opsleuth.console.stepper.place import Place
-from opsleuth.graph.edits import Check
-from opsleuth.graph.fork import checking
-from opsleuth.graph.outcome import Outcome
-from opsleuth.graph.session import Runner
-from opsleuth.graph.stepping import Goal, Stepping, Stop
-from opsleuth.graph.wiring import Parts
-from opsleuth.nodes.deps import Deps
-from opsleuth.state.clock import Clock
+from opsleuth.console import event_lines
+from opsleuth.console.screen import LinePart
+from opsleuth.console.stepper import command_words
+from opsleuth.console.stepper.commands import COMMANDS, ShellExit
+from opsleuth.console.stepper.session import StepperSession
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.graph.stepping.session import StepGoal, SteppingPace, StepStop
 from opsleuth.state.errors import OpsleuthError
-from opsleuth.state.outcome import ExitCode
-from opsleuth.state.paths import NoSuchPath, get, shown
+from opsleuth.state.json_types import JSON
+from opsleuth.state.run_status import ExitCode
+from opsleuth.state.state_paths import NoSuchPathError
 
 _SILENT = frozenset({"run.started", "run.resumed", "run.paused", "breakpoint.hit", "step.completed"})
 """Events that tell what the stepper shows by itself."""
 
 
-class Lines(Protocol):
-    """Where the lines come from; None at their end. `scripted` ones end at the first fault."""
-
-    scripted: bool
-
-    async def read(self, prompt: str) -> str | None: ...
-
-
 @dataclass
-class Shell:
-    """One sitting at one run, and at the branches that are made of it."""
-
-    store: Store
-    place: Place
-    screen: Screen
-    lines: Lines
-    new_id: Callable[[], str]
-    clock: Clock
-    parts: Parts = field(default_factory=Parts)
-    by: str = "operator"
-    limits: Mapping[str, Any] = field(default_factory=dict)
-    """New totals for the first attempt."""
-    watches: list[str] = field(default_factory=list)
-    deps: Deps | None = field(default=None, init=False)
-    """The surroundings of the run while it is held between two nodes."""
+class StepperShell(StepperSession):
+    """Reads lines until the person leaves, and lets the run go in between."""
 
     def __post_init__(self) -> None:
-        self.stepping = Stepping(self._hand_over)
+        self.stepping = SteppingPace(self._hand_over)
         self._last = ""
         self._leaving = False
-        self._switched = False
-        self.outcome: Outcome | None = None
-        self.numbered = 0
+        self.outcome: AttemptOutcome | None = None
 
-    async def sit(self) -> int:
-        """Until the person leaves; returns the exit code. Raises what a scripted line raises."""
-        self._open()
+    async def run_session(self) -> int:
+        """Run until the person leaves; returns the exit code. Raises the errors of scripted lines."""
+        self.open()
         while True:
             goal = await self._converse()
             if goal is not None:
@@ -74,47 +43,9 @@ class Shell:
             if self._leaving:
                 return int(self.outcome.exit_code) if self.outcome else ExitCode.OK
 
-    def check(self) -> Check:
-        """What validates an edited call, with the tools of this run."""
-        return checking(self.parts, self.place.row)
-
-    def say(self, *parts: Part | str) -> None:
-        """One line."""
-        self.screen.line(*parts)
-
-    def switch(self, run: str) -> None:
-        """Go on in a branch; the run that is held now is left paused."""
-        self.place.enter(run)
-        self._switched, self.deps = True, None
-        self._open()
-
-    def show(self, why: str = "") -> None:
-        """Where the run stands: the loop, the calls, what changed, what is watched."""
-        place, screen = self.place, self.screen
-        self.say(Part(self._title(), "title"), Part(f"  {why}" if why else "", "warn"))
-        screen.line(*views.loop(place.view, screen))
-        screen.lines(views.pending(place.view.values, place.results()))
-        screen.lines(views.changed(place.before, place.view))
-        for path in self.watches:
-            self.say("  watch ", Part(path, "id"), f" {self._watched(path)}")
-        for asked in self.store.approvals.list(place.row.id, "pending"):
-            for line in panel(asked, screen.width or 100, screen.encoding):
-                self.say(line)
-            self.say(Part(f"  {_how(asked)}", "warn"))
-
-    def prompt(self) -> str:
-        """`step> `, or where the view is if it is not at the head."""
-        place = self.place
-        staged = f" +{len(place.staged)} staged" if place.staged else ""
-        return (
-            f"step{staged}> "
-            if place.at_head
-            else f"view {place.view.name} (head {place.head.name}){staged}> "
-        )
-
-    async def _converse(self, *, held: bool = False) -> Goal | None:
+    async def _converse(self, *, held: bool = False) -> StepGoal | None:
         """Lines until one lets the run go, or leaves it: then None."""
-        self._switched = False
+        self.switched = False
         while True:
             line = await self.lines.read(self.prompt())
             if line is None:
@@ -122,32 +53,32 @@ class Shell:
                 return None
             try:
                 done = await self._do(line)
-            except (OpsleuthError, StoreError, NoSuchPath) as error:
+            except (OpsleuthError, StoreError, NoSuchPathError) as error:
                 if self.lines.scripted:
                     raise
-                self.say(Part(f"  {error}", "bad"))
+                self.say(LinePart(f"  {error}", "bad"))
                 continue
-            if isinstance(done, Goal):
+            if isinstance(done, StepGoal):
                 return done
-            if done is Leave.NOW or (held and self._switched):
-                self._leaving = done is Leave.NOW
+            if done == "leave" or (held and self.switched):
+                self._leaving = done == "leave"
                 return None
 
-    async def _do(self, line: str) -> Goal | Leave | None:
-        typed = language.read(line, self._last)
+    async def _do(self, line: str) -> StepGoal | ShellExit | None:
+        typed = command_words.parse_command_line(line, self._last)
         if typed is None:
             return None
         self._last = typed.name
         return await COMMANDS[typed.name](self, typed.rest)
 
-    async def _hand_over(self, stop: Stop) -> Goal | None:
+    async def _hand_over(self, stop: StepStop) -> StepGoal | None:
         self.deps = stop.deps
         self.place.refresh()
         self.show(stop.why)
         return await self._converse(held=True)
 
-    async def _attempt(self, goal: Goal) -> None:
-        """Let the run go. Raises Busy if another process holds it, Unreadable for another version's run."""
+    async def _attempt(self, goal: StepGoal) -> None:
+        """Let the run go. Raises RunBusyError if another process holds it, UnreadableStoreError for another version's run."""
         run = self.place.row.id
         self.stepping.goal = goal
         runner = Runner(self.store, self._heard, self.clock, self.parts, pace=self.stepping)
@@ -157,7 +88,7 @@ class Shell:
         except (OpsleuthError, StoreError) as error:
             if self.lines.scripted:
                 raise
-            self.say(Part(f"  {error}", "bad"))
+            self.say(LinePart(f"  {error}", "bad"))
         finally:
             self.deps = None
         if self.place.row.id == run:
@@ -169,58 +100,27 @@ class Shell:
         if outcome is None or self._leaving:
             return
         if outcome.detail:
-            self.say(Part(f"  {outcome.status}: {outcome.detail}", "warn"))
+            self.say(LinePart(f"  {outcome.status}: {outcome.detail}", "warn"))
         self.show()
         if outcome.report and self.place.head.next == END:
-            self.say(Part(f"  {outcome.report.get('answer', '')}", "title"))
-            self.say(Part(f"  whole report: opsleuth report {outcome.run} --full", "dim"))
+            self.say(LinePart(f"  {outcome.report.get('answer', '')}", "title"))
+            self.say(LinePart(f"  whole report: opsleuth report {outcome.run} --full", "dim"))
 
-    def _open(self) -> None:
-        row = self.place.row
-        self.say(Part(f"run {row.id}  {row.question}", "title"))
-        self.show()
-        if self.place.alive and self.deps is None:
-            self.say(
-                Part(
-                    f"  process {row.pid} on {row.host} works on it: `pause` asks it to stop, then step here",
-                    "warn",
-                )
-            )
-
-    def _title(self) -> str:
-        place = self.place
-        where = "" if place.at_head else f" of {place.head.name}"
-        held = "held here" if self.deps is not None else str(place.row.status)
-        return f"({place.row.id} {place.view.name}{where} | next: {place.view.next})  {held}"
-
-    def _watched(self, path: str) -> str:
-        try:
-            return shown(get(self.place.view.values, path))
-        except NoSuchPath as error:
-            return str(error)
-
-    def _heard(self, event: Any) -> None:  # noqa: ANN401 - an event of the trace
-        if event["type"] not in _SILENT and events.shown_live(event):
-            self.screen.line(*events.line(event, self.screen))
+    def _heard(self, event: Mapping[str, Any]) -> None:
+        if event["type"] not in _SILENT and event_lines.is_shown_live(event):
+            self.screen.line(*event_lines.format_event_line(event, self.screen))
             self.screen.stream.flush()
 
 
-def _how(asked: Approval) -> str:
-    """What answers it here."""
-    if asked.about == "effect":
-        return f"resolve {asked.id} happened|absent REASON"
-    return f"approve {asked.id} --hash {hashed(asked.digest)}   or   deny {asked.id} REASON"
-
-
-def completions(shell: Shell, text: str) -> Sequence[str]:
+def complete_line(shell: StepperShell, text: str) -> Sequence[str]:
     """What the word at the end of `text` may become."""
     words = text.split(" ")
     if len(words) == 1:
-        return [name for name in language.names() if name.startswith(words[0])]
-    return [path for path in _paths(shell.place.view.values) if path.startswith(words[-1])]
+        return [name for name in command_words.list_command_names() if name.startswith(words[0])]
+    return [path for path in _list_state_paths(shell.place.view.values) if path.startswith(words[-1])]
 
 
-def _paths(values: Any, path: str = "", depth: int = 0) -> list[str]:  # noqa: ANN401 - any JSON value
+def _list_state_paths(values: JSON, path: str = "", depth: int = 0) -> list[str]:
     if depth > 3 or not isinstance(values, dict | list):
         return []
     items = values.items() if isinstance(values, dict) else enumerate(values)
@@ -228,5 +128,5 @@ def _paths(values: Any, path: str = "", depth: int = 0) -> list[str]:  # noqa: A
     for name, item in items:
         label = item["id"] if isinstance(item, dict) and isinstance(item.get("id"), str) else name
         here = f"{path}.{label}".lstrip(".")
-        found += [here, *_paths(item, here, depth + 1)]
+        found += [here, *_list_state_paths(item, here, depth + 1)]
     return found

@@ -14,12 +14,12 @@ from pydantic import Field
 from opsleuth.state.calls import ResultStatus, Risk
 from opsleuth.tools.spec import (
     Arguments,
-    InvalidArguments,
-    NotPermitted,
+    InvalidArgumentsError,
+    NotPermittedError,
     ToolContext,
     ToolResult,
     ToolSpec,
-    Unavailable,
+    UnavailableError,
 )
 
 SOURCE = "tickets"
@@ -60,7 +60,7 @@ async def may_close(arguments: Close, _: ToolContext) -> ToolResult:
     """Asked before a person is, and again right before the change."""
     ticket = _ticket(arguments.ticket)
     if not ticket["open"]:
-        raise NotPermitted(f"{arguments.ticket} is closed already")
+        raise NotPermittedError(f"{arguments.ticket} is closed already")
     return ToolResult(record=ticket, headline=f"{arguments.ticket} is open: {ticket['title']}", source=SOURCE)
 
 
@@ -128,7 +128,7 @@ def _answer(ticket: str, yes: bool, text: str) -> ToolResult:
 def _file() -> Path:
     path = os.environ.get("TICKETS_FILE")
     if not path:
-        raise Unavailable("the variable TICKETS_FILE is not set: it names the file of tickets")
+        raise UnavailableError("the variable TICKETS_FILE is not set: it names the file of tickets")
     return Path(path)
 
 
@@ -136,12 +136,12 @@ def _read() -> Tickets:
     try:
         tickets: Tickets = json.loads(_file().read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise Unavailable(f"the file of tickets cannot be read: {error}") from None
+        raise UnavailableError(f"the file of tickets cannot be read: {error}") from None
     return tickets
 
 
 def _ticket(key: str) -> dict[str, Any]:
     tickets = _read()
     if key not in tickets:
-        raise InvalidArguments(f"there is no ticket {key}; there are {', '.join(sorted(tickets)[:20])}")
+        raise InvalidArgumentsError(f"there is no ticket {key}; there are {', '.join(sorted(tickets)[:20])}")
     return tickets[key]

@@ -1,1 +1,1 @@
-"""A model server on loopback that speaks chat completions as it is told to: for trials and tests, with every fault."""
+"""A scripted model server on loopback that speaks chat completions, with every fault, for trials and tests."""

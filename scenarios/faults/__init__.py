@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from opsleuth.scenarios.faults import changes, databases, network, platform, resources, services
-from opsleuth.scenarios.faults.answer import Answer, Fault
+from opsleuth.scenarios.faults.fault_kind import FaultAnswer, FaultKind
 
-FAULTS: Mapping[str, Fault] = {
+FAULTS: Mapping[str, FaultKind] = {
     fault.kind: fault
     for family in (resources, network, services, platform, changes, databases)
     for fault in family.FAULTS
 }
 
-__all__ = ["FAULTS", "Answer", "Fault"]
+__all__ = ["FAULTS", "FaultAnswer", "FaultKind"]

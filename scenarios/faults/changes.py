@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from opsleuth.scenarios.faults.answer import Answer, Fault
-from opsleuth.scenarios.faults.services import stack_trace, tell_callers
-from opsleuth.scenarios.names import letters
+from opsleuth.scenarios.faults.fault_kind import FaultAnswer, FaultKind
+from opsleuth.scenarios.faults.services import format_stack_trace, log_failures_at_callers
+from opsleuth.scenarios.invented_names import draw_letters
 from opsleuth.scenarios.scene import Scene
 
 # setting, value before, value after, what the service says about it
@@ -21,7 +21,7 @@ _SETTINGS = (
 )
 
 
-def deploy(scene: Scene) -> Answer:
+def apply_bad_deploy(scene: Scene) -> FaultAnswer:
     """A release makes a service slower, or makes it fail, from the minute it is out."""
     service = scene.app()
     broken = scene.chance(0.5)
@@ -39,15 +39,15 @@ def deploy(scene: Scene) -> Answer:
     if broken:
         number = scene.random.randrange(30, 300)
         scene.push(service.name, "fail", 1.1)
-        scene.say(service.name, "ERROR", lambda r: stack_trace(r, service, number))
-        tell_callers(scene, service.name, "answered 500")
+        scene.say(service.name, "ERROR", lambda r: format_stack_trace(r, service, number))
+        log_failures_at_callers(scene, service.name, "answered 500")
     else:
         scene.push(service.name, "self_ms", 1.1)
         scene.push(service.name, "cpu", 0.3)
-    return Answer(service.name, also_kinds=["config"], notes="fails" if broken else "slow")
+    return FaultAnswer(service.name, also_kinds=["config"], notes="fails" if broken else "slow")
 
 
-def config(scene: Scene) -> Answer:
+def apply_bad_setting(scene: Scene) -> FaultAnswer:
     """A changed setting: the code is the same, the service says what it misses."""
     service = scene.app()
     name, before, after, complaint = scene.random.choice(_SETTINGS)
@@ -57,16 +57,16 @@ def config(scene: Scene) -> Answer:
     )
     scene.push(service.name, "fail", 1.1)
     scene.say(
-        service.name, "ERROR", lambda r: f"request {letters(r, 8)} failed: {complaint} ({name}={after})"
+        service.name, "ERROR", lambda r: f"request {draw_letters(r, 8)} failed: {complaint} ({name}={after})"
     )
-    tell_callers(scene, service.name, "answered 503")
-    return Answer(service.name, also_kinds=["deploy"])
+    log_failures_at_callers(scene, service.name, "answered 503")
+    return FaultAnswer(service.name, also_kinds=["deploy"])
 
 
-def permission(scene: Scene) -> Answer:
+def apply_lost_permission(scene: Scene) -> FaultAnswer:
     """A right is taken away: calls are refused, the service is otherwise well."""
     service = scene.app()
-    bucket = f"{scene.world.namespace}-{letters(scene.random, 6)}"
+    bucket = f"{scene.world.namespace}-{draw_letters(scene.random, 6)}"
     role = f"role/{service.name}"
     texts = (
         f"AccessDenied: arn:aws:iam::000000000000:{role} is not authorized to perform: s3:GetObject on {bucket}",
@@ -75,14 +75,18 @@ def permission(scene: Scene) -> Answer:
     )
     text = scene.random.choice(texts)
     scene.push(service.name, "fail", 1.1)
-    scene.say(service.name, "ERROR", lambda r: f"request {letters(r, 8)} failed: {text}")
-    tell_callers(scene, service.name, "answered 500")
+    scene.say(service.name, "ERROR", lambda r: f"request {draw_letters(r, 8)} failed: {text}")
+    log_failures_at_callers(scene, service.name, "answered 500")
     if scene.chance(0.6):
         diff = f'-    "{bucket}/*"\n+    "{bucket}-archive/*"\n'
         scene.change(
             scene.timing.onset - 40, service.name, "config", f"least privilege for {role}", diff=diff
         )
-    return Answer(service.name, also_kinds=["config"])
+    return FaultAnswer(service.name, also_kinds=["config"])
 
 
-FAULTS: Sequence[Fault] = (Fault("deploy", deploy), Fault("config", config), Fault("permission", permission))
+FAULTS: Sequence[FaultKind] = (
+    FaultKind("deploy", apply_bad_deploy),
+    FaultKind("config", apply_bad_setting),
+    FaultKind("permission", apply_lost_permission),
+)

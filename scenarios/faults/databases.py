@@ -3,24 +3,24 @@
 from collections.abc import Sequence
 from random import Random
 
-from opsleuth.scenarios.faults.answer import Answer, Fault
-from opsleuth.scenarios.names import word
+from opsleuth.scenarios.faults.fault_kind import FaultAnswer, FaultKind
+from opsleuth.scenarios.invented_names import invent_word
 from opsleuth.scenarios.scene import Scene
 
 
-def _users(scene: Scene, database: str) -> list[str]:
+def _callers_of_database(scene: Scene, database: str) -> list[str]:
     return [call.caller for call in scene.world.callers(database)]
 
 
-def slow_query(scene: Scene) -> Answer:
+def apply_slow_query(scene: Scene) -> FaultAnswer:
     """One statement takes far longer: a known one whose index is gone, or a new one that a release brought."""
     database = scene.database()
     amount = scene.push(database.name, "self_ms", 1.3)
     scene.push(database.name, "cpu", 0.8)
     rate = scene.rest[database.name].rps
     if scene.chance(0.5):
-        app = scene.random.choice(_users(scene, database.name))
-        text = f"SELECT * FROM {word(scene.random)}_items WHERE lower(label) LIKE $1 ORDER BY created_at DESC"
+        app = scene.random.choice(_callers_of_database(scene, database.name))
+        text = f"SELECT * FROM {invent_word(scene.random)}_items WHERE lower(label) LIKE $1 ORDER BY created_at DESC"
         scene.new_statements.append((database.name, text, 0.04 * rate, amount / 0.04))
         scene.deploy(scene.timing.onset - 60, app, "search by label", f'+    db.query("{text}", pattern)\n')
         took, kinds = amount / 0.04, ["deploy"]
@@ -39,15 +39,15 @@ def slow_query(scene: Scene) -> Answer:
             )
     scene.statement_waits[text] = {"CPU": 0.6, "IO:DataFileRead": 0.4}
     if scene.chance(0.5):  # log_min_duration_statement is off by default
-        scene.say(database.name, "LOG", lambda r: _duration(r, took, text))
-    return Answer(database.name, also=_users(scene, database.name), also_kinds=kinds)
+        scene.say(database.name, "LOG", lambda r: _format_duration_line(r, took, text))
+    return FaultAnswer(database.name, also=_callers_of_database(scene, database.name), also_kinds=kinds)
 
 
-def _duration(random: Random, took: float, text: str) -> str:
+def _format_duration_line(random: Random, took: float, text: str) -> str:
     return f"duration: {took * random.uniform(0.8, 1.8):.3f} ms  execute <unnamed>: {text}"
 
 
-def locks(scene: Scene) -> Answer:
+def apply_held_locks(scene: Scene) -> FaultAnswer:
     """A transaction holds rows that everybody wants to change: updates wait, sessions pile up."""
     database = scene.database()
     amount = scene.push(database.name, "self_ms")
@@ -58,7 +58,7 @@ def locks(scene: Scene) -> Answer:
     scene.slower[database.name, update.text] = amount / update.share
     scene.statement_waits[update.text] = {"Lock:transactionid": 0.85, "Lock:tuple": 0.1, "CPU": 0.05}
     if scene.chance(0.5):  # so is log_lock_waits
-        scene.say(database.name, "LOG", lambda r: _waiting(r, update.text))
+        scene.say(database.name, "LOG", lambda r: _format_lock_wait_line(r, update.text))
     if scene.size >= 4:
         scene.say(
             database.name,
@@ -69,18 +69,20 @@ def locks(scene: Scene) -> Answer:
             per_minute=scene.size / 16,
         )
         scene.push(database.name, "fail", 0.3)
-    return Answer(database.name, also=_users(scene, database.name), also_kinds=["slow_query"])
+    return FaultAnswer(
+        database.name, also=_callers_of_database(scene, database.name), also_kinds=["slow_query"]
+    )
 
 
-def _waiting(random: Random, text: str) -> str:
+def _format_lock_wait_line(random: Random, text: str) -> str:
     process, transaction = random.randrange(9000, 30000), random.randrange(10**6, 10**7)
     return f"process {process} still waiting for ShareLock on transaction {transaction} after {random.uniform(1000, 1010):.3f} ms. Statement: {text}"
 
 
-def connections(scene: Scene) -> Answer:
+def apply_connection_leak(scene: Scene) -> FaultAnswer:
     """A client does not give its sessions back until the server has none left."""
     database = scene.database()
-    users = _users(scene, database.name)
+    users = _callers_of_database(scene, database.name)
     leaking = scene.random.choice(users)
     amount = scene.push(database.name, "connections", 1.5, scene.lasting)
     limit = round(scene.rest[database.name].connections + amount)
@@ -102,19 +104,19 @@ def connections(scene: Scene) -> Answer:
         "by_client": {leaking: round(amount + 20)},
     }
     scene.object("PgStatActivity", database.name, status)
-    return Answer(
+    return FaultAnswer(
         database.name, also=[leaking], alert=f"{database.name} has used all of its {limit} connections."
     )
 
 
-def replication_lag(scene: Scene) -> Answer:
+def apply_replication_lag(scene: Scene) -> FaultAnswer:
     """A burst of writes on the primary: the replica cannot replay as fast as it gets them."""
     replica = scene.take(scene.world.with_role("replica"))
     primary = replica.name.removesuffix("-replica-1")
     scene.push(replica.name, "lag_s", 2.0, scene.growing)
     scene.push(primary, "iops", 1.0)
     scene.push(primary, "write_ms", 0.4)
-    rate, table = 0.5, word(scene.random)
+    rate, table = 0.5, invent_word(scene.random)
     text = f"INSERT INTO {table}_archive SELECT * FROM {table}_events WHERE created_at < $1"
     scene.new_statements.append((primary, text, rate, 90.0 * scene.size))
     scene.say(
@@ -127,10 +129,10 @@ def replication_lag(scene: Scene) -> Answer:
     )
     scene.push(replica.name, "fail", 0.6)
     alert = f"Replica lag of {replica.name} keeps growing."
-    return Answer(replica.name, also=[primary], alert=alert)
+    return FaultAnswer(replica.name, also=[primary], alert=alert)
 
 
-def failover(scene: Scene) -> Answer:
+def apply_failover(scene: Scene) -> FaultAnswer:
     """The primary moves to its standby; clients keep sessions to the old one and cannot write."""
     database, onset = scene.database(), scene.timing.onset
     scene.push(database.name, "fail", 0.8)
@@ -158,20 +160,20 @@ def failover(scene: Scene) -> Answer:
         per_minute=6,
         shape=lambda t: float(0 <= t - onset < 60),
     )
-    for user in _users(scene, database.name):
+    for user in _callers_of_database(scene, database.name):
         scene.say(
             user,
             "ERROR",
             lambda _: "cannot execute UPDATE in a read-only transaction",
             per_minute=scene.size / 4,
         )
-    return Answer(database.name, also_kinds=["crash"])
+    return FaultAnswer(database.name, also_kinds=["crash"])
 
 
-FAULTS: Sequence[Fault] = (
-    Fault("slow_query", slow_query, shows=["statements"]),
-    Fault("locks", locks, shows=["statements"]),
-    Fault("connections", connections, shows=["platform"]),
-    Fault("replication_lag", replication_lag, needs=["replica"], shows=["statements"]),
-    Fault("failover", failover, shows=["platform"]),
+FAULTS: Sequence[FaultKind] = (
+    FaultKind("slow_query", apply_slow_query, shows=["statements"]),
+    FaultKind("locks", apply_held_locks, shows=["statements"]),
+    FaultKind("connections", apply_connection_leak, shows=["platform"]),
+    FaultKind("replication_lag", apply_replication_lag, needs=["replica"], shows=["statements"]),
+    FaultKind("failover", apply_failover, shows=["platform"]),
 )

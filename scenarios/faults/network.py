@@ -4,29 +4,29 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
-from opsleuth.scenarios.case_folder import utc
-from opsleuth.scenarios.faults.answer import Answer, Fault
+from opsleuth.scenarios.case_folder import format_utc
+from opsleuth.scenarios.faults.fault_kind import FaultAnswer, FaultKind
 from opsleuth.scenarios.scene import Scene
-from opsleuth.scenarios.world import Service
+from opsleuth.scenarios.synthetic_system import SyntheticService
 
 
-def edges_of(scene: Scene, service: str) -> list[str]:
+def edges_of_service(scene: Scene, service: str) -> list[str]:
     """All calls to and from a service, as targets of effects."""
     world = scene.world
     return [f"{c.caller}>{c.callee}" for c in (*world.callers(service), *world.callees(service))]
 
 
-def network_delay(scene: Scene) -> Answer:
+def apply_network_delay(scene: Scene) -> FaultAnswer:
     """Every packet to and from one service takes longer; its own work is as fast as ever."""
     service = scene.app()
     # The harm is the added latency, so the latency's spread is the measure, not that of the bare gap.
     amount = scene.size * scene.spread(service.name, "self_ms")
-    for edge in edges_of(scene, service.name):
+    for edge in edges_of_service(scene, service.name):
         scene.effects.add(edge, "gap_ms", amount, scene.lasting)
-    return Answer(service.name, also_kinds=["latency"])
+    return FaultAnswer(service.name, also_kinds=["latency"])
 
 
-def network_loss(scene: Scene) -> Answer:
+def apply_network_loss(scene: Scene) -> FaultAnswer:
     """Lost packets: segments are sent again, the tail grows by the time-outs, some connections break."""
     service = scene.app()
     scene.push(service.name, "retransmits", 2)
@@ -38,11 +38,16 @@ def network_loss(scene: Scene) -> Answer:
         )
         scene.effects.add(call.caller, "tail", 0.15 * scene.size, scene.lasting)
         scene.push(edge, "fail", 0.6)
-        scene.say(call.caller, "WARN", lambda r: _broken(r, service.name), per_minute=scene.size / 3)
-    return Answer(service.name, also_kinds=["network_delay"])
+        scene.say(
+            call.caller,
+            "WARN",
+            lambda r: _format_broken_connection(r, service.name),
+            per_minute=scene.size / 3,
+        )
+    return FaultAnswer(service.name, also_kinds=["network_delay"])
 
 
-def _broken(random: Random, callee: str) -> str:
+def _format_broken_connection(random: Random, callee: str) -> str:
     address = f"10.42.{random.randrange(8)}.{random.randrange(2, 250)}"
     reason = random.choice(("connection reset by peer", "i/o timeout", "no response within 200ms, retrying"))
     return f"call to {callee} failed: read tcp {address}:{random.randrange(30000, 60000)}->{address}:8080: {reason}"
@@ -58,7 +63,7 @@ _UNKNOWN: dict[str, Callable[[str], str]] = {
 }
 
 
-def dns(scene: Scene) -> Answer:
+def apply_dns_failure(scene: Scene) -> FaultAnswer:
     """A service cannot resolve the name of one that it calls; the callee is well and gets fewer requests."""
     service = scene.calling_app()
     call = scene.random.choice(scene.world.callees(service.name))
@@ -78,43 +83,46 @@ def dns(scene: Scene) -> Answer:
             f"{service.name}: pod template cleaned up",
             diff=diff,
         )
-    return Answer(service.name, also_kinds=["config", "dependency"])
+    return FaultAnswer(service.name, also_kinds=["config", "dependency"])
 
 
-def certificate(scene: Scene) -> Answer:
+def apply_expired_certificate(scene: Scene) -> FaultAnswer:
     """The certificate of a called service runs out at the onset: new connections to it are refused by callers."""
     service = scene.take([s for s in scene.world.with_role("app", "external") if scene.world.callers(s.name)])
     scene.say(
-        service.name, "WARN", _handshake, per_minute=0 if service.role == "external" else scene.size / 3
+        service.name,
+        "WARN",
+        _format_handshake_error,
+        per_minute=0 if service.role == "external" else scene.size / 3,
     )
     for call in scene.world.callers(service.name):
         caller = scene.world.service(call.caller)
         scene.push(f"{call.caller}>{call.callee}", "fail", 1.2)
-        scene.say(call.caller, "ERROR", partial(_expired, scene, caller, service))
+        scene.say(call.caller, "ERROR", partial(_format_expiry_error, scene, caller, service))
     if service.role == "app":
-        status = {"not_after": utc(scene.timing.onset), "ready": "False", "reason": "Expired"}
+        status = {"not_after": format_utc(scene.timing.onset), "ready": "False", "reason": "Expired"}
         scene.object("Certificate", f"{service.name}-tls", status, namespace=scene.world.namespace)
-    return Answer(service.name)
+    return FaultAnswer(service.name)
 
 
-def _handshake(random: Random) -> str:
+def _format_handshake_error(random: Random) -> str:
     address = f"10.42.{random.randrange(8)}.{random.randrange(2, 250)}:{random.randrange(30000, 60000)}"
     return f"http: TLS handshake error from {address}: remote error: tls: expired certificate"
 
 
-def _expired(scene: Scene, caller: Service, callee: Service, _: Random) -> str:
+def _format_expiry_error(scene: Scene, caller: SyntheticService, callee: SyntheticService, _: Random) -> str:
     if caller.runtime == "jvm":
         return f"javax.net.ssl.SSLHandshakeException: {callee.name}: PKIX path validation failed: validity check failed"
-    now, end = utc(scene.timing.onset + 60), utc(scene.timing.onset)
+    now, end = format_utc(scene.timing.onset + 60), format_utc(scene.timing.onset)
     return (
         f"call to https://{callee.name} failed: tls: failed to verify certificate: x509: "
         f"certificate has expired or is not yet valid: current time {now} is after {end}"
     )
 
 
-FAULTS: Sequence[Fault] = (
-    Fault("network_delay", network_delay, shows=["traces"]),
-    Fault("network_loss", network_loss),
-    Fault("dns", dns),
-    Fault("certificate", certificate),
+FAULTS: Sequence[FaultKind] = (
+    FaultKind("network_delay", apply_network_delay, shows=["traces"]),
+    FaultKind("network_loss", apply_network_loss),
+    FaultKind("dns", apply_dns_failure),
+    FaultKind("certificate", apply_expired_certificate),
 )

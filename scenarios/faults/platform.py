@@ -3,40 +3,45 @@
 from collections.abc import Sequence
 from random import Random
 
-from opsleuth.scenarios.case_folder import utc
-from opsleuth.scenarios.faults.answer import Answer, Fault
-from opsleuth.scenarios.faults.services import stack_trace
-from opsleuth.scenarios.names import letters, version
+from opsleuth.scenarios.case_folder import format_utc
+from opsleuth.scenarios.faults.fault_kind import FaultAnswer, FaultKind
+from opsleuth.scenarios.faults.services import format_stack_trace
+from opsleuth.scenarios.invented_names import draw_letters, invent_versions
 from opsleuth.scenarios.scene import Scene
-from opsleuth.scenarios.world import Service
+from opsleuth.scenarios.synthetic_system import SyntheticService
 
 
-def _lose_pods(scene: Scene, service: Service, fail: float) -> str:
+def _lose_pods(scene: Scene, service: SyntheticService, fail: float) -> str:
     """Take one pod away: less capacity, refused calls; returns the pod."""
     scene.effects.add(service.name, "capacity_lost", 0.04 * scene.size, scene.lasting)
     scene.ready[service.name] = len(service.pods) - 1
     if fail:
         scene.push(service.name, "fail", fail)
         for call in scene.world.callers(service.name):
-            scene.say(call.caller, "WARN", lambda r: _refused(r, service.name), per_minute=scene.size / 4)
+            scene.say(
+                call.caller,
+                "WARN",
+                lambda r: _format_refused_connection(r, service.name),
+                per_minute=scene.size / 4,
+            )
     return scene.random.choice(service.pods)
 
 
-def _refused(random: Random, callee: str) -> str:
+def _format_refused_connection(random: Random, callee: str) -> str:
     address = f"10.42.{random.randrange(8)}.{random.randrange(2, 250)}:8080"
     return f"call to {callee} failed: dial tcp {address}: connect: connection refused"
 
 
-def _terminated(scene: Scene, reason: str, code: int) -> dict[str, object]:
+def _terminated_state(scene: Scene, reason: str, code: int) -> dict[str, object]:
     return {
         "terminated": True,
         "reason": reason,
         "exit_code": code,
-        "finished_at": utc(scene.timing.end - 90),
+        "finished_at": format_utc(scene.timing.end - 90),
     }
 
 
-def _looping(scene: Scene, service: Service, pod: str, reason: str, code: int) -> str:
+def _make_crash_loop(scene: Scene, service: SyntheticService, pod: str, reason: str, code: int) -> str:
     """The pod is started again and again; returns the alert that goes with it."""
     restarts = max(2, round(scene.size))
     message = f"back-off 2m40s restarting failed container={service.name} pod={pod}_{scene.world.namespace}"
@@ -45,13 +50,13 @@ def _looping(scene: Scene, service: Service, pod: str, reason: str, code: int) -
         ready=False,
         restarts=restarts,
         state={"waiting": True, "reason": "CrashLoopBackOff", "message": message},
-        last_state=_terminated(scene, reason, code),
+        last_state=_terminated_state(scene, reason, code),
     )
     scene.event("BackOff", f"Pod/{pod}", message.capitalize(), count=restarts)
     return f"KubePodCrashLooping: pod {scene.world.namespace}/{pod} has restarted {restarts} times."
 
 
-def crash(scene: Scene) -> Answer:
+def apply_crash(scene: Scene) -> FaultAnswer:
     """A process ends by itself soon after each start."""
     service = scene.app()
     pod = _lose_pods(scene, service, 0.8)
@@ -59,15 +64,17 @@ def crash(scene: Scene) -> Answer:
     scene.say(
         service.name,
         "FATAL",
-        lambda r: f"unhandled failure in start-up, exiting\n{stack_trace(r, service, number)}",
+        lambda r: f"unhandled failure in start-up, exiting\n{format_stack_trace(r, service, number)}",
         per_minute=0.6,
         pod=pod,
     )
     scene.say(service.name, "INFO", lambda _: f"starting {service.name}", per_minute=0.6, pod=pod)
-    return Answer(service.name, also_kinds=["exception"], alert=_looping(scene, service, pod, "Error", code))
+    return FaultAnswer(
+        service.name, also_kinds=["exception"], alert=_make_crash_loop(scene, service, pod, "Error", code)
+    )
 
 
-def out_of_memory(scene: Scene) -> Answer:
+def apply_out_of_memory(scene: Scene) -> FaultAnswer:
     """A container grows to its limit, is killed, starts again."""
     service, timing = scene.app(), scene.timing
 
@@ -85,26 +92,26 @@ def out_of_memory(scene: Scene) -> Answer:
         f"Memory cgroup out of memory: Killed process {scene.random.randrange(10**5)} ({process}) "
         f"total-vm:2417340kB, anon-rss:1046120kB",
     )
-    alert = _looping(scene, service, pod, "OOMKilled", 137)
-    return Answer(service.name, also_kinds=["memory"], alert=alert)
+    alert = _make_crash_loop(scene, service, pod, "OOMKilled", 137)
+    return FaultAnswer(service.name, also_kinds=["memory"], alert=alert)
 
 
-def _new_pod(scene: Scene, service: Service) -> str:
-    return f"{service.name}-{letters(scene.random, 10)}-{letters(scene.random, 5)}"
+def _invent_pod_name(scene: Scene, service: SyntheticService) -> str:
+    return f"{service.name}-{draw_letters(scene.random, 10)}-{draw_letters(scene.random, 5)}"
 
 
-def image_pull(scene: Scene) -> Answer:
+def apply_image_pull_failure(scene: Scene) -> FaultAnswer:
     """A release whose image cannot be pulled: the new pod waits, the roll-out stands still, an old pod is gone."""
     service = scene.app()
     _lose_pods(scene, service, 0)
     scene.push(service.name, "self_ms", 0.6)
-    before, after = version(scene.random)
+    before, after = invent_versions(scene.random)
     image = f"registry.example/{scene.world.namespace}/{service.name}:{after}"
     scene.change(
         scene.timing.onset, service.name, "deploy", f"{service.name} {after} (from {before})", version=after
     )
     pod, reason = (
-        _new_pod(scene, service),
+        _invent_pod_name(scene, service),
         scene.random.choice(("not found", "unauthorized: authentication required")),
     )
     waiting = {"waiting": True, "reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}"'}
@@ -116,15 +123,15 @@ def image_pull(scene: Scene) -> Answer:
     alert = (
         f"KubeDeploymentRolloutStuck: roll-out of {scene.world.namespace}/{service.name} makes no progress."
     )
-    return Answer(service.name, also_kinds=["deploy", "config"], alert=alert)
+    return FaultAnswer(service.name, also_kinds=["deploy", "config"], alert=alert)
 
 
-def scheduling(scene: Scene) -> Answer:
+def apply_scheduling_failure(scene: Scene) -> FaultAnswer:
     """A pod finds no node to run on."""
     service = scene.app()
     _lose_pods(scene, service, 0)
     scene.push(service.name, "self_ms", 0.6)
-    pod, count = _new_pod(scene, service), len(scene.world.nodes)
+    pod, count = _invent_pod_name(scene, service), len(scene.world.nodes)
     why = scene.random.choice(
         (
             f"{count} Insufficient cpu",
@@ -146,10 +153,10 @@ def scheduling(scene: Scene) -> Answer:
     )
     scene.event("FailedScheduling", f"Pod/{pod}", message)
     alert = f"KubePodNotReady: pod {scene.world.namespace}/{pod} has not been ready for 5 minutes."
-    return Answer(service.name, alert=alert)
+    return FaultAnswer(service.name, alert=alert)
 
 
-def probe(scene: Scene) -> Answer:
+def apply_failing_probe(scene: Scene) -> FaultAnswer:
     """A probe that a working container does not pass: it is restarted though it does nothing wrong."""
     service = scene.app()
     pod = _lose_pods(scene, service, 0.6)
@@ -157,7 +164,7 @@ def probe(scene: Scene) -> Answer:
         pod,
         ready=False,
         restarts=max(1, round(scene.size / 2)),
-        last_state=_terminated(scene, "Completed", 143),
+        last_state=_terminated_state(scene, "Completed", 143),
     )
     url = f"http://10.42.3.{scene.random.randrange(2, 250)}:8080/healthz"
     scene.event("Unhealthy", f"Pod/{pod}", f'Liveness probe failed: Get "{url}": context deadline exceeded')
@@ -180,22 +187,22 @@ def probe(scene: Scene) -> Answer:
             diff=diff,
         )
     alert = f"KubePodNotReady: pod {scene.world.namespace}/{pod} fails its liveness probe."
-    return Answer(service.name, also_kinds=["config"], alert=alert)
+    return FaultAnswer(service.name, also_kinds=["config"], alert=alert)
 
 
-def quota(scene: Scene) -> Answer:
+def apply_exceeded_quota(scene: Scene) -> FaultAnswer:
     """A quota of the namespace keeps replacement pods from being made."""
     service = scene.app()
     _lose_pods(scene, service, 0)
     scene.push(service.name, "self_ms", 0.7)
-    replica_set = f"{service.name}-{letters(scene.random, 10)}"
+    replica_set = f"{service.name}-{draw_letters(scene.random, 10)}"
     what = scene.random.choice(
         (
             "cpu=500m, used: requests.cpu=7800m, limited: requests.cpu=8",
             "memory=1Gi, used: requests.memory=31Gi, limited: requests.memory=32Gi",
         )
     )
-    pod = f"{replica_set}-{letters(scene.random, 5)}"
+    pod = f"{replica_set}-{draw_letters(scene.random, 5)}"
     message = (
         f'Error creating: pods "{pod}" is forbidden: exceeded quota: compute, requested: requests.{what}'
     )
@@ -203,14 +210,14 @@ def quota(scene: Scene) -> Answer:
     status = {"hard": what.split("limited: ")[1], "used": what.split("used: ")[1].split(",")[0]}
     scene.object("ResourceQuota", "compute", status, namespace=scene.world.namespace)
     alert = f"KubeDeploymentReplicasMismatch: {scene.world.namespace}/{service.name} lacks replicas."
-    return Answer(service.name, also_kinds=["scheduling"], alert=alert)
+    return FaultAnswer(service.name, also_kinds=["scheduling"], alert=alert)
 
 
-FAULTS: Sequence[Fault] = (
-    Fault("crash", crash, shows=["platform"]),
-    Fault("out_of_memory", out_of_memory, shows=["platform"]),
-    Fault("image_pull", image_pull, shows=["platform"]),
-    Fault("scheduling", scheduling, shows=["platform"]),
-    Fault("probe", probe, shows=["platform"]),
-    Fault("quota", quota, shows=["platform"]),
+FAULTS: Sequence[FaultKind] = (
+    FaultKind("crash", apply_crash, shows=["platform"]),
+    FaultKind("out_of_memory", apply_out_of_memory, shows=["platform"]),
+    FaultKind("image_pull", apply_image_pull_failure, shows=["platform"]),
+    FaultKind("scheduling", apply_scheduling_failure, shows=["platform"]),
+    FaultKind("probe", apply_failing_probe, shows=["platform"]),
+    FaultKind("quota", apply_exceeded_quota, shows=["platform"]),
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 from opsleuth.scenarios.lab.orders_api import PRODUCTS
-from opsleuth.scenarios.lab.processes import NotStarted, Program
+from opsleuth.scenarios.lab.processes import LabProgram, LabStartError
 
 CUSTOMERS = 10_000
 INDEX = "CREATE INDEX orders_customer ON orders (customer_id, created_at)"
@@ -49,12 +49,12 @@ HISTORY = (
 )
 
 
-class Database:
+class LabDatabase:
     """A PostgreSQL in `folder`, which is made."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self._folder, self._port = folder, port
-        self.user = _somebody()
+        self.user = _choose_postgres_user()
 
     def dsn(self, user: str) -> str:
         return f"host=127.0.0.1 port={self._port} dbname=postgres user={user}"
@@ -65,9 +65,9 @@ class Database:
         if self.user != "-":
             shutil.chown(self._folder, self.user)
         argv = [
-            program("initdb"), "-D", str(self._folder), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"
+            find_program("initdb"), "-D", str(self._folder), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"
         ]  # fmt: skip
-        done = subprocess.run(  # noqa: S603 - a fixed command
+        done = subprocess.run(  # a fixed command
             argv,
             capture_output=True,
             text=True,
@@ -76,7 +76,7 @@ class Database:
             cwd="/",
         )
         if done.returncode:
-            raise NotStarted(
+            raise LabStartError(
                 f"PostgreSQL cannot be set up in {self._folder}: {done.stderr.strip()[-500:]}"
                 + (
                     f" (it runs as {self.user}, who must be able to reach that folder)"
@@ -85,11 +85,11 @@ class Database:
                 )
             )
 
-    def server(self, log: Path) -> Program:
+    def server(self, log: Path) -> LabProgram:
         """The server, which writes its log to this file."""
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-        argv = [program("postgres"), "-D", str(self._folder), "-p", str(self._port), *settings]
-        return Program(
+        argv = [find_program("postgres"), "-D", str(self._folder), "-p", str(self._port), *settings]
+        return LabProgram(
             name="orders-db",
             argv=argv,
             ready=self._accepts,
@@ -128,12 +128,12 @@ class Database:
         return True
 
 
-def program(name: str) -> str:
+def find_program(name: str) -> str:
     """The path of a program, PostgreSQL's own folders included. Raises NotStarted with what to install."""
     newest = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     found = shutil.which(name) or (str(newest[-1]) if newest else None)
     if found is None:
-        raise NotStarted(f"the lab needs the program {name}: apt-get install {_PACKAGES.get(name, name)}")
+        raise LabStartError(f"the lab needs the program {name}: apt-get install {_PACKAGES.get(name, name)}")
     return found
 
 
@@ -146,7 +146,7 @@ _PACKAGES = {
 }
 
 
-def _somebody() -> str:
+def _choose_postgres_user() -> str:
     """PostgreSQL refuses to run as root: then it runs as somebody else. Raises NotStarted where there is nobody."""
     if os.geteuid() != 0:
         return "-"
@@ -156,4 +156,6 @@ def _somebody() -> str:
         except KeyError:
             continue
         return name
-    raise NotStarted("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
+    raise LabStartError(
+        "PostgreSQL does not run as root, and there is no user postgres or nobody to run it as"
+    )

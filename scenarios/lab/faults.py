@@ -8,32 +8,33 @@ from urllib.request import Request, urlopen
 import psycopg
 
 from opsleuth.scenarios.lab.database import INDEX
-from opsleuth.scenarios.lab.load import ask as request
+from opsleuth.scenarios.lab.load import send_request as request
 from opsleuth.scenarios.lab.releases import BAD_SETTING, SERVICE, WORSE_QUERY, Edit
-from opsleuth.scenarios.lab.shop import Shop
+from opsleuth.scenarios.lab.shop import LabShop
+from opsleuth.state.errors import UsageError
 
 LEAKS = 40
 """Exports that are asked for at most: more than the pool has connections."""
 _SECONDS_BETWEEN = 0.2
 
 
-class NoSuchFault(ValueError):
+class UnknownFaultError(UsageError, ValueError):
     """A fault that the lab does not have."""
 
 
 @dataclass(slots=True)
-class Broken:
+class ActiveFault:
     """What holds a fault up: whatever must be let go of to undo it."""
 
     undo: list[Callable[[], None]] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
 
 
-Break = Callable[["Faults", Broken], None]
+Break = Callable[["LabFaults", ActiveFault], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LabFault:
     """One fault: what happens, and its truth, the service and kind that an investigation should name first."""
 
     name: str
@@ -43,21 +44,21 @@ class Fault:
     begin: Break
 
 
-class Faults:
+class LabFaults:
     """The faults of one shop: at most one at a time. `deploy` makes a release of an edit and runs it."""
 
     def __init__(
-        self, shop: Shop, deploy: Callable[[str, str, Edit, str], None], back: Callable[[], None]
+        self, shop: LabShop, deploy: Callable[[str, str, Edit, str], None], back: Callable[[], None]
     ) -> None:
         self.shop, self.deploy, self.back = shop, deploy, back
-        self.now: Fault | None = None
-        self._broken = Broken()
+        self.now: LabFault | None = None
+        self._broken = ActiveFault()
 
-    def begin(self, name: str) -> Fault:
-        """Raises NoSuchFault."""
+    def begin(self, name: str) -> LabFault:
+        """Raises UnknownFaultError."""
         if name not in FAULTS:
-            raise NoSuchFault(f"there is no fault {name!r}; choose from {', '.join(FAULTS)}")
-        self.now, self._broken = FAULTS[name], Broken()
+            raise UnknownFaultError(f"there is no fault {name!r}; choose from {', '.join(FAULTS)}")
+        self.now, self._broken = FAULTS[name], ActiveFault()
         self.now.begin(self, self._broken)
         return self.now
 
@@ -66,7 +67,7 @@ class Faults:
         self._broken.ended.set()
         for undo in reversed(self._broken.undo):
             undo()
-        self.now, self._broken = None, Broken()
+        self.now, self._broken = None, ActiveFault()
 
     def leave(self) -> None:
         """Let go of everything, for the end."""
@@ -75,35 +76,35 @@ class Faults:
     def behave(self, **values: float) -> None:
         """Tell the payments service how to be; without values as usual."""
         query = "&".join(f"{name}={value}" for name, value in values.items())
-        with urlopen(Request(f"{self.shop.payments_url}/behave?{query}", method="POST"), timeout=5) as answer:  # noqa: S310 - loopback
+        with urlopen(Request(f"{self.shop.payments_url}/behave?{query}", method="POST"), timeout=5) as answer:
             answer.read()
 
 
-def _release(faults: Faults, broken: Broken) -> None:
+def _release_worse_query(faults: LabFaults, broken: ActiveFault) -> None:
     faults.deploy(
         "Find orders whatever the customer's number is written like", "queries.toml", WORSE_QUERY, "deploy"
     )
     broken.undo.append(faults.back)
 
 
-def _settings(faults: Faults, broken: Broken) -> None:
+def _release_bad_setting(faults: LabFaults, broken: ActiveFault) -> None:
     faults.deploy("Tighten the time limit of payments", "settings.toml", BAD_SETTING, "config")
     broken.undo.append(faults.back)
 
 
-def _index(faults: Faults, broken: Broken) -> None:
+def _drop_index(faults: LabFaults, broken: ActiveFault) -> None:
     faults.shop.database.execute("DROP INDEX orders_customer")
     broken.undo.append(lambda: faults.shop.database.execute(INDEX))
 
 
-def _lock(faults: Faults, broken: Broken) -> None:
+def _hold_lock(faults: LabFaults, broken: ActiveFault) -> None:
     """Somebody corrects the stock by hand and goes for lunch before the commit."""
     holder = psycopg.connect(faults.shop.database.dsn("postgres"), application_name="psql")
     holder.execute("UPDATE stock SET reserved = 0")
     broken.undo.append(holder.close)
 
 
-def _pool(faults: Faults, broken: Broken) -> None:
+def _leak_connections(faults: LabFaults, broken: ActiveFault) -> None:
     def export() -> None:
         for page in range(LEAKS):
             if broken.ended.wait(_SECONDS_BETWEEN):
@@ -114,25 +115,25 @@ def _pool(faults: Faults, broken: Broken) -> None:
     broken.undo.append(lambda: faults.shop.restart(SERVICE))
 
 
-def _slow(faults: Faults, broken: Broken) -> None:
+def _slow_payments(faults: LabFaults, broken: ActiveFault) -> None:
     faults.behave(delay=0.4)
     broken.undo.append(faults.behave)
 
 
-def _errors(faults: Faults, broken: Broken) -> None:
+def _fail_payments(faults: LabFaults, broken: ActiveFault) -> None:
     faults.behave(fails=0.6)
     broken.undo.append(faults.behave)
 
 
-FAULTS: Mapping[str, Fault] = {
+FAULTS: Mapping[str, LabFault] = {
     fault.name: fault
     for fault in (
-        Fault("release", "a release with a worse query", SERVICE, "deploy", _release),
-        Fault("index", "an index is dropped", "orders-db", "slow_query", _index),
-        Fault("lock", "an idle transaction holds a lock", "orders-db", "locks", _lock),
-        Fault("pool", "connections are never given back", SERVICE, "connections", _pool),
-        Fault("slow", "payments become slow", "payments", "latency", _slow),
-        Fault("config", "a setting is wrong", SERVICE, "config", _settings),
-        Fault("errors", "payments fail", "payments", "errors", _errors),
+        LabFault("release", "a release with a worse query", SERVICE, "deploy", _release_worse_query),
+        LabFault("index", "an index is dropped", "orders-db", "slow_query", _drop_index),
+        LabFault("lock", "an idle transaction holds a lock", "orders-db", "locks", _hold_lock),
+        LabFault("pool", "connections are never given back", SERVICE, "connections", _leak_connections),
+        LabFault("slow", "payments become slow", "payments", "latency", _slow_payments),
+        LabFault("config", "a setting is wrong", SERVICE, "config", _release_bad_setting),
+        LabFault("errors", "payments fail", "payments", "errors", _fail_payments),
     )
 }

@@ -25,26 +25,26 @@ from urllib.parse import urlsplit
 import click
 import psycopg
 
-from opsleuth.scenarios.lab.faults import Faults
-from opsleuth.scenarios.lab.processes import NotStarted
-from opsleuth.scenarios.lab.shop import Shop
+from opsleuth.scenarios.lab.faults import LabFaults
+from opsleuth.scenarios.lab.processes import LabStartError
+from opsleuth.scenarios.lab.shop import LabShop
 from opsleuth.scenarios.lab.world import LabWorld
-from opsleuth.scenarios.plane.engine import Answer, Engine
-from opsleuth.scenarios.plane.ledger import Ledger
+from opsleuth.scenarios.plane.engine import PlaneEngine, PlaneResponse
+from opsleuth.scenarios.plane.ledger import PlaneLedger
 from opsleuth.scenarios.plane.state import OPERATIONS
-from opsleuth.scenarios.plane.switches import Switches
+from opsleuth.scenarios.plane.switches import FaultSwitches
 from opsleuth.scenarios.plane.web import PlaneHandler, PlaneServer
 
 _SNAPSHOT_EVERY = 2.0
 _LOOK_EVERY = 0.5
 
 
-class Keeper:
+class LabKeeper:
     """What the keeper knows besides its shop: the last alerts, since when all has been well, and when it ends."""
 
-    def __init__(self, shop: Shop, world: LabWorld, seconds: float) -> None:
+    def __init__(self, shop: LabShop, world: LabWorld, seconds: float) -> None:
         self.shop, self.world = shop, world
-        self.faults = Faults(
+        self.faults = LabFaults(
             shop,
             lambda subject, file, edit, kind: world.deploy(subject, file, edit, kind, time.time()),
             lambda: world.undo_release(time.time()),
@@ -61,7 +61,7 @@ class Keeper:
         snapshot_at = 0.0
         while not self.stop.wait(_LOOK_EVERY):
             now = time.time()
-            if now >= self.until or (parent is not None and not _lives(parent)):
+            if now >= self.until or (parent is not None and not _is_running(parent)):
                 return
             wrong = self.shop.wrong()
             self.well_since = None if wrong or self.faults.now else self.well_since or now
@@ -90,7 +90,7 @@ class Keeper:
             "processes": [{"name": "keeper", "pid": os.getpid(), "port": None, "runs": True}, *self.shop.processes.listed()],
         }  # fmt: skip
 
-    def break_it(self, name: str) -> dict[str, Any]:
+    def inject_fault(self, name: str) -> dict[str, Any]:
         self.alerted_at, self.well_since, self.fault_at = None, None, time.time()
         self.faults.begin(name)
         return self.document()
@@ -113,36 +113,38 @@ class Keeper:
 class KeeperServer(PlaneServer):
     """The control plane with the lab's own routes. `keeper` is set once the shop is up."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: PlaneEngine) -> None:
         super().__init__(0, engine)
-        self.RequestHandlerClass = _Handler
-        self.keeper: Keeper | None = None
+        self.RequestHandlerClass = _KeeperHandler
+        self.keeper: LabKeeper | None = None
 
 
-class _Handler(PlaneHandler):
+class _KeeperHandler(PlaneHandler):
     server: KeeperServer
 
-    def _get(self) -> Answer:
+    def _get(self) -> PlaneResponse:
         keeper = self.server.keeper
         if keeper is not None and urlsplit(self.path).path == "/lab":
-            return Answer(HTTPStatus.OK, keeper.document())
+            return PlaneResponse(HTTPStatus.OK, keeper.document())
         return super()._get()
 
-    def _post(self) -> Answer:
+    def _post(self) -> PlaneResponse:
         keeper = self.server.keeper
         first, *rest = urlsplit(self.path).path.strip("/").split("/")
         if keeper is None or first not in ("alerts", "faults", "heal", "down"):
             return super()._post()
         body = self._body()
         if first == "alerts":
-            return Answer(HTTPStatus.OK, keeper.alerted(body))
+            return PlaneResponse(HTTPStatus.OK, keeper.alerted(body))
         if first == "down":
             keeper.stop.set()
-            return Answer(HTTPStatus.OK, keeper.document())
-        return Answer(HTTPStatus.OK, keeper.heal() if first == "heal" else keeper.break_it("/".join(rest)))
+            return PlaneResponse(HTTPStatus.OK, keeper.document())
+        return PlaneResponse(
+            HTTPStatus.OK, keeper.heal() if first == "heal" else keeper.inject_fault("/".join(rest))
+        )
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     """Whether the process is there and has not ended (one that nobody has waited for yet has)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
@@ -156,34 +158,34 @@ def _lives(pid: int) -> bool:
 @click.option("--seconds", type=float, required=True)
 @click.option("--parent", type=int)
 def main(folder: Path, orders: int, seconds: float, parent: int | None) -> None:
-    shop = Shop(folder, orders, _say)
+    shop = LabShop(folder, orders, _print_progress)
     try:
-        _keep(shop, seconds, parent)
-    except (NotStarted, subprocess.CalledProcessError, psycopg.Error, OSError) as error:
-        _say(f"failed: {error}")
+        _keep_shop(shop, seconds, parent)
+    except (LabStartError, subprocess.CalledProcessError, psycopg.Error, OSError) as error:
+        _print_progress(f"failed: {error}")
         sys.exit(1)
     finally:
         shop.end()
         (folder / "lab.json").unlink(missing_ok=True)
 
 
-def _keep(shop: Shop, seconds: float, parent: int | None) -> None:
+def _keep_shop(shop: LabShop, seconds: float, parent: int | None) -> None:
     """Everything between up and down."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    ledger = Ledger(shop.folder / "done.jsonl", time.time())
+    ledger = PlaneLedger(shop.folder / "done.jsonl", time.time())
     world = LabWorld(ledger, shop)
-    server = KeeperServer(Engine(world, Switches(frozenset(OPERATIONS))))
+    server = KeeperServer(PlaneEngine(world, FaultSwitches(frozenset(OPERATIONS))))
     url = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     (shop.folder / "lab.json").write_text(json.dumps({"pid": os.getpid(), "url": url}))
     shop.begin(url, seconds)
     world.begin()
-    server.keeper = keeper = Keeper(shop, world, seconds)
+    server.keeper = keeper = LabKeeper(shop, world, seconds)
     place = shop.folder / ".opsleuth" / "config.toml"
     place.parent.mkdir(mode=0o700, exist_ok=True)
     place.write_text(shop.config(url))
     place.chmod(0o600)
-    _say("ready")
+    _print_progress("ready")
     try:
         keeper.watch(parent)
     finally:
@@ -192,7 +194,7 @@ def _keep(shop: Shop, seconds: float, parent: int | None) -> None:
         server.stop()
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     try:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()

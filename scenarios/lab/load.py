@@ -19,7 +19,7 @@ PATIENCE = 4.0
 """Seconds after which a customer gives up."""
 
 
-def ask(url: str, method: str, path: str) -> None:
+def send_request(url: str, method: str, path: str) -> None:
     """One request, whatever becomes of it: the service counts."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
@@ -32,7 +32,7 @@ def ask(url: str, method: str, path: str) -> None:
         connection.close()
 
 
-def run(url: str, rate: float, seconds: float, customers: int) -> None:
+def send_load(url: str, rate: float, seconds: float, customers: int) -> None:
     """`rate` requests a second, for `seconds`, so `rate * seconds` at most."""
     chance = random.Random(3)
     free = threading.BoundedSemaphore(WORKERS)
@@ -41,7 +41,7 @@ def run(url: str, rate: float, seconds: float, customers: int) -> None:
 
     def one(method: str, path: str) -> None:
         try:
-            ask(url, method, path)
+            send_request(url, method, path)
         finally:
             free.release()
 
@@ -60,7 +60,7 @@ def run(url: str, rate: float, seconds: float, customers: int) -> None:
 @click.option("--seconds", type=float, required=True)
 @click.option("--customers", type=int, required=True)
 def main(url: str, rate: float, seconds: float, customers: int) -> None:
-    run(url, rate, seconds, customers)
+    send_load(url, rate, seconds, customers)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
 
-from opsleuth.scenarios.lab.database import program
-from opsleuth.scenarios.lab.processes import Program, answers
+from opsleuth.scenarios.lab.database import find_program
+from opsleuth.scenarios.lab.processes import LabProgram, make_readiness_check
 
 SLOW_SECONDS = 0.1
 FAILING_SHARE = 0.05
@@ -22,7 +22,7 @@ _SUMMARIES = {
 }
 
 
-def _rules() -> dict[str, object]:
+def _build_alert_rules() -> dict[str, object]:
     rules = [
         {
             "alert": alert,
@@ -36,7 +36,7 @@ def _rules() -> dict[str, object]:
     return {"groups": [{"name": "orders-api", "interval": "1s", "rules": rules}]}
 
 
-def prometheus(folder: Path, port: int, alertmanager: int, scraped: Mapping[str, int]) -> Program:
+def prepare_prometheus(folder: Path, port: int, alertmanager: int, scraped: Mapping[str, int]) -> LabProgram:
     """`scraped` is service to port; each series carries the label `service`."""
     targets = [
         {"job_name": service, "static_configs": [{"targets": [f"127.0.0.1:{at}"], "labels": {"service": service}}]}
@@ -50,18 +50,23 @@ def prometheus(folder: Path, port: int, alertmanager: int, scraped: Mapping[str,
     }
     folder.mkdir()
     (folder / "prometheus.yml").write_text(json.dumps(config, indent=1))  # JSON is YAML
-    (folder / "rules.yml").write_text(json.dumps(_rules(), indent=1))
+    (folder / "rules.yml").write_text(json.dumps(_build_alert_rules(), indent=1))
     argv = [
-        program("prometheus"),
+        find_program("prometheus"),
         f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
         "--log.level=warn",
     ]
-    return Program(name="prometheus", argv=argv, ready=answers(f"http://127.0.0.1:{port}/-/ready"), port=port)
+    return LabProgram(
+        name="prometheus",
+        argv=argv,
+        ready=make_readiness_check(f"http://127.0.0.1:{port}/-/ready"),
+        port=port,
+    )
 
 
-def alertmanager(folder: Path, port: int, webhook: str) -> Program:
+def prepare_alertmanager(folder: Path, port: int, webhook: str) -> LabProgram:
     """Sends what fires, and that it is over, to `webhook`."""
     config = {
         "route": {"receiver": "keeper", "group_by": ["service"], "group_wait": "0s", "group_interval": "1s"},
@@ -70,24 +75,27 @@ def alertmanager(folder: Path, port: int, webhook: str) -> Program:
     folder.mkdir()
     (folder / "alertmanager.yml").write_text(json.dumps(config, indent=1))
     argv = [
-        program("prometheus-alertmanager"),
+        find_program("prometheus-alertmanager"),
         f"--config.file={folder / 'alertmanager.yml'}",
         f"--storage.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
         "--cluster.listen-address=",
         "--log.level=warn",
     ]
-    return Program(
-        name="alertmanager", argv=argv, ready=answers(f"http://127.0.0.1:{port}/-/ready"), port=port
+    return LabProgram(
+        name="alertmanager",
+        argv=argv,
+        ready=make_readiness_check(f"http://127.0.0.1:{port}/-/ready"),
+        port=port,
     )
 
 
-def wrong(port: int) -> list[str]:
+def list_firing_conditions(port: int) -> list[str]:
     """Which of the conditions hold now, by Prometheus."""
-    return [name for name, query in CONDITIONS.items() if _asked(port, query)["data"]["result"]]
+    return [name for name, query in CONDITIONS.items() if _query_prometheus(port, query)["data"]["result"]]
 
 
-def _asked(port: int, query: str) -> dict[str, dict[str, list[object]]]:
+def _query_prometheus(port: int, query: str) -> dict[str, dict[str, list[object]]]:
     url = f"http://127.0.0.1:{port}/api/v1/query?query={quote(query)}"
     with urlopen(url, timeout=5) as answer:
         document: dict[str, dict[str, list[object]]] = json.loads(answer.read())

@@ -22,13 +22,20 @@ from urllib.parse import urlsplit
 import click
 import psycopg
 
-from opsleuth.scenarios.lab.serving import Log, Meter, Query, Refused, Service, serve
+from opsleuth.scenarios.lab.serving import (
+    JsonLog,
+    LabHttpServer,
+    LabRequestError,
+    Query,
+    RequestMeter,
+    serve_until_killed,
+)
 
 PRODUCTS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class OrdersApiSettings:
     """What the file `settings.toml` says; times in seconds."""
 
     database: str
@@ -38,10 +45,10 @@ class Settings:
     payments_timeout: float
 
 
-class Pool:
+class ConnectionPool:
     """A fixed number of connections; whoever finds none waits for `timeout` seconds at most."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: OrdersApiSettings) -> None:
         self.size, self._timeout, self._dsn = settings.pool_size, settings.pool_timeout, settings.database
         self._free: queue.LifoQueue[psycopg.Connection[Any] | None] = queue.LifoQueue()
         for _ in range(self.size):
@@ -59,7 +66,7 @@ class Pool:
             try:
                 connection = self._free.get(timeout=self._timeout)
             except queue.Empty:
-                raise Refused(
+                raise LabRequestError(
                     HTTPStatus.SERVICE_UNAVAILABLE,
                     f"connection pool exhausted: none of {self.size} connections became free in {self._timeout:g} s",
                 ) from None
@@ -69,7 +76,9 @@ class Pool:
             return psycopg.connect(self._dsn, autocommit=True, application_name="orders-api")
         except psycopg.Error as error:
             self._free.put(None)
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"database connection failed: {error}") from None
+            raise LabRequestError(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"database connection failed: {error}"
+            ) from None
 
     def give_back(self, connection: "psycopg.Connection[Any]") -> None:
         self._free.put(connection)
@@ -93,12 +102,12 @@ class Pool:
                 self.waiting -= 1
 
 
-class Orders:
+class OrdersRoutes:
     """The routes of the service."""
 
-    def __init__(self, settings: Settings, queries: dict[str, str], log: Log) -> None:
+    def __init__(self, settings: OrdersApiSettings, queries: dict[str, str], log: JsonLog) -> None:
         self._settings, self._queries, self._log = settings, queries, log
-        self.pool = Pool(settings)
+        self.pool = ConnectionPool(settings)
         self._random = random.Random(11)
 
     def recent(self, query: Query) -> dict[str, Any]:
@@ -127,7 +136,7 @@ class Orders:
         try:
             rows = connection.execute(self._queries[name], values).fetchall()
         except psycopg.Error as error:
-            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, f"query {name} failed: {error}") from None
+            raise LabRequestError(HTTPStatus.INTERNAL_SERVER_ERROR, f"query {name} failed: {error}") from None
         seconds = time.perf_counter() - began
         if seconds > 0.25:
             self._log("WARNING", f"slow query {name}: {seconds * 1000:.0f} ms")
@@ -144,15 +153,15 @@ class Orders:
             answer.read()
         except TimeoutError:
             limit = self._settings.payments_timeout
-            raise Refused(
+            raise LabRequestError(
                 HTTPStatus.GATEWAY_TIMEOUT, f"call to payments timed out after {limit:g} s"
             ) from None
         except (OSError, http.client.HTTPException) as error:
-            raise Refused(HTTPStatus.BAD_GATEWAY, f"call to payments failed: {error}") from None
+            raise LabRequestError(HTTPStatus.BAD_GATEWAY, f"call to payments failed: {error}") from None
         finally:
             connection.close()
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise Refused(HTTPStatus.BAD_GATEWAY, f"payments answered {answer.status}")
+            raise LabRequestError(HTTPStatus.BAD_GATEWAY, f"payments answered {answer.status}")
 
 
 @click.command()
@@ -161,10 +170,10 @@ class Orders:
 @click.option("--log", "path", type=click.Path(path_type=Path), required=True)
 @click.option("--version", required=True)
 def main(folder: Path, port: int, path: Path, version: str) -> None:
-    settings = Settings(**tomllib.loads((folder / "settings.toml").read_text()))
+    settings = OrdersApiSettings(**tomllib.loads((folder / "settings.toml").read_text()))
     queries = tomllib.loads((folder / "queries.toml").read_text())
-    log, meter = Log(path, "orders-api"), Meter()
-    orders = Orders(settings, queries, log)
+    log, meter = JsonLog(path, "orders-api"), RequestMeter()
+    orders = OrdersRoutes(settings, queries, log)
     meter.gauges |= {
         "db_pool_connections_in_use": lambda: orders.pool.in_use,
         "db_pool_connections_limit": lambda: orders.pool.size,
@@ -172,7 +181,7 @@ def main(folder: Path, port: int, path: Path, version: str) -> None:
     }
     routes = {"GET /orders": orders.recent, "POST /orders": orders.place, "GET /export": orders.export}
     log("INFO", f"orders-api {version} is up")
-    serve(Service(port, routes, meter, log))
+    serve_until_killed(LabHttpServer(port, routes, meter, log))
 
 
 if __name__ == "__main__":

@@ -14,32 +14,39 @@ from typing import Any
 
 import click
 
-from opsleuth.scenarios.lab.serving import Log, Meter, Query, Refused, Service, serve
+from opsleuth.scenarios.lab.serving import (
+    JsonLog,
+    LabHttpServer,
+    LabRequestError,
+    Query,
+    RequestMeter,
+    serve_until_killed,
+)
 
 USUAL_SECONDS = 0.004
 
 
 @dataclass(slots=True)
-class Behaviour:
+class PaymentsBehaviour:
     """How charges go at present: seconds for each, and the share that fails."""
 
     delay: float = USUAL_SECONDS
     fails: float = 0.0
 
 
-class Payments:
+class PaymentsRoutes:
     """The routes of the service."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: JsonLog) -> None:
         self._log = log
-        self._now = Behaviour()
+        self._now = PaymentsBehaviour()
         self._random = random.Random(7)
 
     def charge(self, query: Query) -> dict[str, Any]:
         now = self._now
         time.sleep(now.delay)
         if self._random.random() < now.fails:
-            raise Refused(
+            raise LabRequestError(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 f"unhandled exception while charging order {query.get('order', '?')}: card ledger is read-only",
             )
@@ -48,7 +55,9 @@ class Payments:
         return {"charged": True}
 
     def behave(self, query: Query) -> dict[str, Any]:
-        self._now = Behaviour(float(query.get("delay", USUAL_SECONDS)), float(query.get("fails", 0.0)))
+        self._now = PaymentsBehaviour(
+            float(query.get("delay", USUAL_SECONDS)), float(query.get("fails", 0.0))
+        )
         return {}
 
 
@@ -56,11 +65,11 @@ class Payments:
 @click.option("--port", type=int, required=True)
 @click.option("--log", "path", type=click.Path(path_type=Path), required=True)
 def main(port: int, path: Path) -> None:
-    log = Log(path, "payments")
-    payments = Payments(log)
+    log = JsonLog(path, "payments")
+    payments = PaymentsRoutes(log)
     routes = {"POST /charge": payments.charge, "POST /behave": payments.behave}
     log("INFO", "payments is up")
-    serve(Service(port, routes, Meter(), log))
+    serve_until_killed(LabHttpServer(port, routes, RequestMeter(), log))
 
 
 if __name__ == "__main__":

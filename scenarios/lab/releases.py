@@ -47,7 +47,7 @@ BAD_SETTING = ("payments_timeout = 2.0", "payments_timeout = 0.002")
 Edit = tuple[str, str]
 
 
-class Releases:
+class ReleaseRepository:
     """A git repository in `folder`, and checked-out releases beside it in `running`."""
 
     def __init__(self, folder: Path, running: Path) -> None:
@@ -101,15 +101,15 @@ class Releases:
             self._git("tag", "--annotate", f"{SERVICE}-v{tag}", "--message", subject, when=when)
 
     def _git(self, *arguments: str, when: float | None = None) -> None:
-        subprocess.run(  # noqa: S603 - fixed arguments
-            ["git", "-C", str(self._folder), "-c", "advice.detachedHead=false", *arguments],  # noqa: S607 - whichever git is installed
+        subprocess.run(  # fixed arguments
+            ["git", "-C", str(self._folder), "-c", "advice.detachedHead=false", *arguments],
             check=True,
             capture_output=True,
-            env=_environment(when),
+            env=_git_environment(when),
         )
 
 
-def _environment(when: float | None) -> Mapping[str, str]:
+def _git_environment(when: float | None) -> Mapping[str, str]:
     """An author of the lab's own, and nothing of what this machine's user configured."""
     people = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
               for what, value in (("NAME", "shop team"), ("EMAIL", "shop@localhost"))}  # fmt: skip

@@ -97,16 +97,18 @@ class Lab:
         return document
 
 
-def start(folder: Path, orders: int, seconds: float, parent: int | None, tell: Callable[[str], None]) -> Lab:
+def start_lab_process(
+    folder: Path, orders: int, seconds: float, parent: int | None, tell: Callable[[str], None]
+) -> Lab:
     """Start a lab in `folder`, each thing that is done told in words. Raises ConfigError."""
-    _clear(folder)
+    _clear_lab_folder(folder)
     command = [
         *(sys.executable, "-m", "opsleuth.scenarios.lab.keeper", str(folder.resolve())),
         *("--orders", str(orders), "--seconds", str(seconds)),
         *(("--parent", str(parent)) if parent else ()),
     ]
     with (folder / "keeper.txt").open("ab") as log:
-        process = subprocess.Popen(  # noqa: S603 - our own module
+        process = subprocess.Popen(  # our own module
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -117,7 +119,7 @@ def start(folder: Path, orders: int, seconds: float, parent: int | None, tell: C
     with ExitStack() as undoing:
         undoing.callback(process.wait)
         undoing.callback(process.terminate)
-        last = _listen(process, tell)
+        last = _relay_progress(process, tell)
         undoing.pop_all()
     lab = Lab.found(folder)
     if lab is None:
@@ -128,7 +130,7 @@ def start(folder: Path, orders: int, seconds: float, parent: int | None, tell: C
     return lab
 
 
-def _listen(process: "subprocess.Popen[str]", tell: Callable[[str], None]) -> str:
+def _relay_progress(process: "subprocess.Popen[str]", tell: Callable[[str], None]) -> str:
     """The last line, up to the one that says that all is up."""
     line = ""
     if process.stdout is None:
@@ -142,7 +144,7 @@ def _listen(process: "subprocess.Popen[str]", tell: Callable[[str], None]) -> st
     return line
 
 
-def _clear(folder: Path) -> None:
+def _clear_lab_folder(folder: Path) -> None:
     """An empty folder, or one that held a lab, without what that left. Raises ConfigError for any other."""
     folder.mkdir(parents=True, exist_ok=True)
     there = {path.name for path in folder.iterdir()}

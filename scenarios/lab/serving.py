@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from opsleuth.state.errors import OpsleuthError
+
 BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0)
 """Upper bounds of request times in seconds."""
 Answer = tuple[HTTPStatus, Mapping[str, Any]]
@@ -21,7 +23,7 @@ Query = Mapping[str, str]
 
 
 @dataclass(slots=True)
-class Meter:
+class RequestMeter:
     """Requests and their times since the start, and gauges that are read when they are asked for."""
 
     gauges: dict[str, Callable[[], float]] = field(default_factory=dict)
@@ -62,7 +64,7 @@ class Meter:
         return [*lines, f'{name}_count{{route="{route}"}} {total}']
 
 
-class Log:
+class JsonLog:
     """Lines of JSON in a file of the service's own; safe from any thread."""
 
     def __init__(self, path: Path, service: str) -> None:
@@ -80,7 +82,7 @@ class Log:
         self._file.close()
 
 
-class Refused(Exception):
+class LabRequestError(OpsleuthError):
     """A request that cannot be served; `status` is its HTTP status."""
 
     def __init__(self, status: HTTPStatus, text: str) -> None:
@@ -91,19 +93,19 @@ class Refused(Exception):
 Route = Callable[[Query], Mapping[str, Any]]
 
 
-class Service(ThreadingHTTPServer):
+class LabHttpServer(ThreadingHTTPServer):
     """Serves routes such as `GET /orders` on loopback; every request is counted and timed."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port: int, routes: Mapping[str, Route], meter: Meter, log: Log) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
+    def __init__(self, port: int, routes: Mapping[str, Route], meter: RequestMeter, log: JsonLog) -> None:
+        super().__init__(("127.0.0.1", port), _LabHandler)
         self.routes, self.meter, self.log = routes, meter, log
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Service
+class _LabHandler(BaseHTTPRequestHandler):
+    server: LabHttpServer
 
     def do_GET(self) -> None:
         self._serve()
@@ -130,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
             return HTTPStatus.NOT_FOUND, {"error": f"nothing at {name}"}
         try:
             return HTTPStatus.OK, route(query)
-        except Refused as error:
+        except LabRequestError as error:
             self.server.log("ERROR", f"{name} failed: {error}")
             return error.status, {"error": str(error)}
 
@@ -145,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # whoever asked has gone
 
 
-def serve(service: Service) -> None:
+def serve_until_killed(service: LabHttpServer) -> None:
     """Serve until the process is ended; the first line of output says that it answers."""
     sys.stdout.write(f"{service.server_port}\n")
     sys.stdout.flush()

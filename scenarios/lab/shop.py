@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from opsleuth.scenarios.lab import monitoring
-from opsleuth.scenarios.lab.database import CUSTOMERS, HISTORY, Database
-from opsleuth.scenarios.lab.processes import Processes, Program, answers, free_ports
-from opsleuth.scenarios.lab.releases import SERVICE, Releases
+from opsleuth.scenarios.lab.database import CUSTOMERS, HISTORY, LabDatabase
+from opsleuth.scenarios.lab.processes import LabProcesses, LabProgram, free_ports, make_readiness_check
+from opsleuth.scenarios.lab.releases import SERVICE, ReleaseRepository
 
 RATE = 30.0
 """Requests a second that the customers send."""
@@ -53,16 +53,16 @@ calls = ["orders-db", "payments"]
 """
 
 
-class Shop:
+class LabShop:
     """All of the lab but the keeper itself. `tell` is given each thing that is done, in words."""
 
     def __init__(self, folder: Path, orders: int, tell: Callable[[str], None]) -> None:
         self.folder, self._orders, self._tell = folder, orders, tell
         names = ("orders", "payments", "database", "prometheus", "alertmanager")
         self.ports = dict(zip(names, free_ports(len(names)), strict=True))
-        self.processes = Processes(folder)
-        self.database = Database(folder / "db", self.ports["database"])
-        self.releases = Releases(folder / "repository", folder / "running")
+        self.processes = LabProcesses(folder)
+        self.database = LabDatabase(folder / "db", self.ports["database"])
+        self.releases = ReleaseRepository(folder / "repository", folder / "running")
         self.version = ""
 
     @property
@@ -88,9 +88,11 @@ class Shop:
         watched = {SERVICE: self.ports["orders"], "payments": self.ports["payments"]}
         alerts, metrics = self.ports["alertmanager"], self.ports["prometheus"]
         self.processes.start(
-            monitoring.alertmanager(self.folder / "alertmanager", alerts, f"{keeper}/alerts")
+            monitoring.prepare_alertmanager(self.folder / "alertmanager", alerts, f"{keeper}/alerts")
         )
-        self.processes.start(monitoring.prometheus(self.folder / "prometheus", metrics, alerts, watched))
+        self.processes.start(
+            monitoring.prepare_prometheus(self.folder / "prometheus", metrics, alerts, watched)
+        )
         self.processes.start(self._load(seconds))
         self._tell("Prometheus, Alertmanager and the customers are up")
 
@@ -116,7 +118,7 @@ class Shop:
     def wrong(self) -> list[str]:
         """What is not as it should be, by Prometheus; also if that cannot be asked."""
         with suppress(OSError):
-            return monitoring.wrong(self.ports["prometheus"])
+            return monitoring.list_firing_conditions(self.ports["prometheus"])
         return ["prometheus"]
 
     def watch(self) -> None:
@@ -129,28 +131,32 @@ class Shop:
 
     # --- programs ----------------------------------------------------------------------------------------------
 
-    def _orders_api(self, version: str, folder: Path) -> Program:
+    def _orders_api(self, version: str, folder: Path) -> LabProgram:
         port = self.ports["orders"]
         argv = [
             *(sys.executable, str(folder / "orders_api.py"), "--folder", str(folder), "--port", str(port)),
             *("--log", str(self._log(SERVICE)), "--version", version),
         ]
-        return Program(name=SERVICE, argv=argv, ready=answers(f"{self.orders_url}/metrics"), port=port)
+        return LabProgram(
+            name=SERVICE, argv=argv, ready=make_readiness_check(f"{self.orders_url}/metrics"), port=port
+        )
 
-    def _payments(self) -> Program:
+    def _payments(self) -> LabProgram:
         port = self.ports["payments"]
         argv = [
             *(sys.executable, "-m", "opsleuth.scenarios.lab.payments"),
             *("--port", str(port), "--log", str(self._log("payments"))),
         ]
-        return Program(name="payments", argv=argv, ready=answers(f"{self.payments_url}/metrics"), port=port)
+        return LabProgram(
+            name="payments", argv=argv, ready=make_readiness_check(f"{self.payments_url}/metrics"), port=port
+        )
 
-    def _load(self, seconds: float) -> Program:
+    def _load(self, seconds: float) -> LabProgram:
         argv = [
             *(sys.executable, "-m", "opsleuth.scenarios.lab.load", "--url", self.orders_url),
             *("--rate", str(RATE), "--seconds", str(seconds), "--customers", str(CUSTOMERS)),
         ]
-        return Program(name="customers", argv=argv, ready=lambda: True)
+        return LabProgram(name="customers", argv=argv, ready=lambda: True)
 
     def _log(self, service: str) -> Path:
         return self.folder / "logs" / f"{service}.log"

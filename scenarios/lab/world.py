@@ -8,15 +8,15 @@ from threading import RLock
 from typing import Any
 
 from opsleuth.scenarios.lab.releases import SERVICE, Edit
-from opsleuth.scenarios.lab.shop import Shop
-from opsleuth.scenarios.plane.ledger import Application, Ledger
-from opsleuth.scenarios.plane.state import PlaneError, ServiceState, World
+from opsleuth.scenarios.lab.shop import LabShop
+from opsleuth.scenarios.plane.ledger import AppliedOperation, PlaneLedger
+from opsleuth.scenarios.plane.state import PlaneError, PlaneWorld, ServiceState
 
 _OFFERED = ("restart", "rollback")
 
 
 @dataclass(slots=True)
-class Watched(ServiceState):
+class MonitoredService(ServiceState):
     """A service whose health is what its monitoring says."""
 
     wrong: Callable[[], list[str]] = list
@@ -35,10 +35,10 @@ class Watched(ServiceState):
         return good
 
 
-class LabWorld(World):
+class LabWorld(PlaneWorld):
     """The services of the shop; what is applied to them is done to the processes before it is answered."""
 
-    def __init__(self, ledger: Ledger, shop: Shop) -> None:
+    def __init__(self, ledger: PlaneLedger, shop: LabShop) -> None:
         self._ledger = ledger
         self._shop = shop
         self.lock = RLock()
@@ -50,8 +50,10 @@ class LabWorld(World):
     def begin(self) -> None:
         """The shop is up: what runs there is what can be changed."""
         now = self.born
-        self.services[SERVICE] = Watched(SERVICE, [(now, self._shop.version)], 1, wrong=self._shop.wrong)
-        self.services["payments"] = Watched("payments", [(now, "5.2.0")], 1)
+        self.services[SERVICE] = MonitoredService(
+            SERVICE, [(now, self._shop.version)], 1, wrong=self._shop.wrong
+        )
+        self.services["payments"] = MonitoredService("payments", [(now, "5.2.0")], 1)
 
     def check(self, operation: str, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if operation not in _OFFERED:
@@ -62,7 +64,7 @@ class LabWorld(World):
 
     def apply(
         self, operation: str, target: str, arguments: Mapping[str, Any], key: str | None, now: float
-    ) -> Application:
+    ) -> AppliedOperation:
         with self.lock:
             application = super().apply(operation, target, arguments, key, now)
             if operation == "restart":
@@ -75,7 +77,7 @@ class LabWorld(World):
         """Make a release of the edit and run it."""
         with self.lock:
             service = self.services[SERVICE]
-            version = _next(service.history[0][1], len(service.history), kind)
+            version = next_version(service.history[0][1], len(service.history), kind)
             self._shop.releases.release(version, subject, file, edit, kind)
             self._shop.run_release(version)
             service.history.append((now, version))
@@ -94,7 +96,8 @@ class LabWorld(World):
         self._shop.run_release(version)
 
 
-def _next(first: str, releases: int, kind: str) -> str:
+def next_version(first: str, releases: int, kind: str) -> str:
+    """The version after so many releases: a change of configuration counts the patch, a deploy the minor number."""
     major, minor, patch = first.split(".")
     return (
         f"{major}.{minor}.{int(patch) + releases}"

@@ -7,13 +7,13 @@ from http import HTTPStatus
 from threading import Timer
 from typing import Any
 
-from opsleuth.scenarios.plane.ledger import Application
-from opsleuth.scenarios.plane.state import PlaneError, World
-from opsleuth.scenarios.plane.switches import MODES, How, Switch, Switches
+from opsleuth.scenarios.plane.ledger import AppliedOperation
+from opsleuth.scenarios.plane.state import PlaneError, PlaneWorld
+from opsleuth.scenarios.plane.switches import MODES, FaultSwitch, FaultSwitches, How
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class OperationRequest:
     """An operation as it was asked for. `if_match` is the revision that the target must still have."""
 
     operation: str
@@ -24,7 +24,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PlaneResponse:
     """What goes back, and how: `reset` and `silence` send nothing at all."""
 
     status: HTTPStatus
@@ -32,25 +32,29 @@ class Answer:
     how: How = "done"
 
 
-class Engine:
+class PlaneEngine:
     """The operations of one world under its switches."""
 
-    def __init__(self, world: World, switches: Switches, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, world: PlaneWorld, switches: FaultSwitches, now: Callable[[], float] = time.time
+    ) -> None:
         self.world = world
         self.switches = switches
         self.now = now
-        self._waiting: dict[str, Request] = {}
+        self._waiting: dict[str, OperationRequest] = {}
         self._timers: list[Timer] = []
 
-    def submit(self, request: Request) -> Answer:
+    def submit(self, request: OperationRequest) -> PlaneResponse:
         """Carry the request out as the switch of its operation says. Raises PlaneError for one that cannot be."""
         with self.world.lock:
             full = self.world.check(request.operation, request.target, request.arguments)
-            request = Request(request.operation, request.target, full, request.key, request.if_match)
+            request = OperationRequest(request.operation, request.target, full, request.key, request.if_match)
             switch = self.switches.use(request.operation)
             when, how = MODES[switch.mode]
             if how == "refused":
-                return Answer(HTTPStatus(switch.status), {"error": f"{request.operation} is refused"}, how)
+                return PlaneResponse(
+                    HTTPStatus(switch.status), {"error": f"{request.operation} is refused"}, how
+                )
             known = self._known(request) if switch.honours_keys else False
             if not known:
                 self._match(request)
@@ -60,9 +64,9 @@ class Engine:
                     self._later(request, switch)
             return self._answer(request, how, replayed=known)
 
-    def _answer(self, request: Request, how: How, *, replayed: bool) -> Answer:
+    def _answer(self, request: OperationRequest, how: How, *, replayed: bool) -> PlaneResponse:
         if how == "error":
-            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "internal error"}, how)
+            return PlaneResponse(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "internal error"}, how)
         accepted = how == "accepted"
         document: dict[str, Any] = {
             "status": "accepted" if accepted else "done",
@@ -72,13 +76,15 @@ class Engine:
         }
         if replayed:
             document["replayed"] = True
-        return Answer(HTTPStatus.ACCEPTED if accepted else HTTPStatus.OK, document, how)
+        return PlaneResponse(HTTPStatus.ACCEPTED if accepted else HTTPStatus.OK, document, how)
 
-    def _known(self, request: Request) -> bool:
+    def _known(self, request: OperationRequest) -> bool:
         """Whether this key was applied or is waiting; a key that came with another request is refused."""
         if request.key is None:
             return False
-        earlier: list[Request | Application] = [a for a in self.world.applications if a.key == request.key]
+        earlier: list[OperationRequest | AppliedOperation] = [
+            a for a in self.world.applications if a.key == request.key
+        ]
         if request.key in self._waiting:
             earlier.append(self._waiting[request.key])
         for other in earlier:
@@ -88,7 +94,7 @@ class Engine:
                 raise PlaneError(HTTPStatus.UNPROCESSABLE_ENTITY, text)
         return bool(earlier)
 
-    def _match(self, request: Request) -> None:
+    def _match(self, request: OperationRequest) -> None:
         if request.if_match is None:
             return
         service = self.world.services.get(request.target)
@@ -97,10 +103,10 @@ class Engine:
             text = f"{request.target} is at revision {revision}, not {request.if_match}"
             raise PlaneError(HTTPStatus.PRECONDITION_FAILED, text)
 
-    def _apply(self, request: Request) -> None:
+    def _apply(self, request: OperationRequest) -> None:
         self.world.apply(request.operation, request.target, request.arguments, request.key, self.now())
 
-    def _later(self, request: Request, switch: Switch) -> None:
+    def _later(self, request: OperationRequest, switch: FaultSwitch) -> None:
         if request.key is not None:
             self._waiting[request.key] = request
         timer = Timer(switch.seconds, self._apply_late, [request])
@@ -108,7 +114,7 @@ class Engine:
         self._timers.append(timer)
         timer.start()
 
-    def _apply_late(self, request: Request) -> None:
+    def _apply_late(self, request: OperationRequest) -> None:
         with self.world.lock:
             self._waiting.pop(request.key or "", None)
             try:
@@ -125,6 +131,11 @@ class Engine:
         with self.world.lock:
             rows = [asdict(a) for a in self.world.applications if a.operation == operation]
         return [row for row in rows if all(row[name] == value for name, value in given.items())]
+
+    def wait(self) -> None:
+        """Until everything that was to be applied late has been."""
+        for timer in self._timers:
+            timer.join()
 
     def stop(self) -> None:
         """Forget what was to be applied late."""

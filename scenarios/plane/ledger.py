@@ -13,7 +13,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class AppliedOperation:
     """One operation as it was really carried out: `n` counts from 1, `at` is seconds since the epoch."""
 
     n: int
@@ -24,21 +24,21 @@ class Application:
     at: float
 
 
-class Ledger:
+class PlaneLedger:
     """The file; `born` is when it was begun, `applications` everything in it, in order."""
 
     def __init__(self, path: Path, now: float) -> None:
         """Read `path`, or begin it with `now`. A last line cut by a crash is dropped: it was never answered."""
         self._path = path
         self.born = now
-        self.applications: list[Application] = []
+        self.applications: list[AppliedOperation] = []
         whole = 0
-        for document, end in _documents(path):
+        for document, end in _read_whole_lines(path):
             whole = end
             if "born" in document:
                 self.born = document["born"]
             else:
-                self.applications.append(Application(**document))
+                self.applications.append(AppliedOperation(**document))
         if whole:
             os.truncate(path, whole)
         else:
@@ -47,9 +47,9 @@ class Ledger:
 
     def append(
         self, operation: str, target: str, arguments: Mapping[str, Any], key: str | None, at: float
-    ) -> Application:
+    ) -> AppliedOperation:
         """Write one application down, on the disk before this returns."""
-        application = Application(len(self.applications) + 1, operation, target, arguments, key, at)
+        application = AppliedOperation(len(self.applications) + 1, operation, target, arguments, key, at)
         self._write(asdict(application))
         self.applications.append(application)
         return application
@@ -61,7 +61,7 @@ class Ledger:
             os.fsync(file.fileno())
 
 
-def _documents(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
+def _read_whole_lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
     """The whole lines of the file, each with the offset of its end."""
     if not path.exists():
         return

@@ -7,14 +7,15 @@ from http import HTTPStatus
 from threading import RLock
 from typing import Any
 
-from opsleuth.scenarios.orders import BAD_VERSION, GOOD_VERSION, PROFILE
-from opsleuth.scenarios.plane.ledger import Application, Ledger
+from opsleuth.scenarios.orders_incident import BAD_VERSION, GOOD_VERSION, PROFILE
+from opsleuth.scenarios.plane.ledger import AppliedOperation, PlaneLedger
+from opsleuth.state.errors import OpsleuthError
 
 # How long before the world was born the bad release came, in seconds.
 RELEASE_AGE = 1920.0
 
 
-class PlaneError(Exception):
+class PlaneError(OpsleuthError):
     """A request that the control plane cannot carry out; `status` is its HTTP status."""
 
     def __init__(self, status: HTTPStatus, text: str) -> None:
@@ -64,25 +65,25 @@ class ServiceState:
         }
 
 
-Check = Callable[["World", str, Mapping[str, Any]], dict[str, Any]]
-Change = Callable[["World", Application], None]
+OperationCheck = Callable[["PlaneWorld", str, Mapping[str, Any]], dict[str, Any]]
+OperationEffect = Callable[["PlaneWorld", AppliedOperation], None]
 
 
-class World:
+class PlaneWorld:
     """All services, messages by channel, refunds by order: what the ledger says was applied, and nothing else."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: PlaneLedger) -> None:
         self._ledger = ledger
         self.lock = RLock()
         self.born = ledger.born
-        self.services = {name: _newborn(name, ledger.born) for name in PROFILE}
+        self.services = {name: _initial_service(name, ledger.born) for name in PROFILE}
         self.messages: Counter[str] = Counter()
         self.refunded_cents: Counter[str] = Counter()
         for application in ledger.applications:
             OPERATIONS[application.operation][1](self, application)
 
     @property
-    def applications(self) -> Iterable[Application]:
+    def applications(self) -> Iterable[AppliedOperation]:
         return self._ledger.applications
 
     def check(self, operation: str, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,7 +95,7 @@ class World:
 
     def apply(
         self, operation: str, target: str, arguments: Mapping[str, Any], key: str | None, now: float
-    ) -> Application:
+    ) -> AppliedOperation:
         """Carry it out: written to the ledger first, then done. Raises PlaneError if it cannot be done now."""
         with self.lock:
             full = self.check(operation, target, arguments)
@@ -111,7 +112,7 @@ class World:
         return found
 
 
-def _newborn(name: str, born: float) -> ServiceState:
+def _initial_service(name: str, born: float) -> ServiceState:
     weeks_ago = born - 1_209_600
     if name == "orders-api":
         return ServiceState(name, [(weeks_ago, GOOD_VERSION), (born - RELEASE_AGE, BAD_VERSION)])
@@ -120,7 +121,7 @@ def _newborn(name: str, born: float) -> ServiceState:
     return ServiceState(name, [(weeks_ago, "1.8.2"), (born - 604_800, "1.9.0")])
 
 
-def _only(arguments: Mapping[str, Any], **kinds: type) -> None:
+def _refuse_unknown_arguments(arguments: Mapping[str, Any], **kinds: type) -> None:
     """Refuse unknown argument names and values of another type."""
     for name, value in arguments.items():
         # A bool is an int to Python; it is no number of replicas.
@@ -131,26 +132,26 @@ def _only(arguments: Mapping[str, Any], **kinds: type) -> None:
             )
 
 
-def _need(arguments: Mapping[str, Any], *names: str) -> None:
+def _require_arguments(arguments: Mapping[str, Any], *names: str) -> None:
     missing = [name for name in names if name not in arguments]
     if missing:
         raise PlaneError(HTTPStatus.BAD_REQUEST, f"argument missing: {', '.join(missing)}")
 
 
-def _check_restart(world: World, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    _only(arguments)
+def _check_restart(world: PlaneWorld, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_unknown_arguments(arguments)
     world.service(target)
     return {}
 
 
-def _restart(world: World, application: Application) -> None:
+def _apply_restart(world: PlaneWorld, application: AppliedOperation) -> None:
     service = world.services[application.target]
     service.restarts.append(application.at)
     service.revision += 1
 
 
-def _check_rollback(world: World, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    _only(arguments, version=str)
+def _check_rollback(world: PlaneWorld, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_unknown_arguments(arguments, version=str)
     service = world.service(target)
     version = arguments.get("version") or service.previous()
     known = list(dict.fromkeys(v for _, v in service.history))
@@ -159,61 +160,61 @@ def _check_rollback(world: World, target: str, arguments: Mapping[str, Any]) -> 
     return {"version": version}
 
 
-def _rollback(world: World, application: Application) -> None:
+def _apply_rollback(world: PlaneWorld, application: AppliedOperation) -> None:
     service = world.services[application.target]
     service.history.append((application.at, application.arguments["version"]))
     service.revision += 1
 
 
-def _check_scale(world: World, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    _only(arguments, replicas=int)
-    _need(arguments, "replicas")
+def _check_scale(world: PlaneWorld, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_unknown_arguments(arguments, replicas=int)
+    _require_arguments(arguments, "replicas")
     world.service(target)
     if not 0 <= arguments["replicas"] <= 50:
         raise PlaneError(HTTPStatus.BAD_REQUEST, f"replicas={arguments['replicas']}: give 0 to 50")
     return dict(arguments)
 
 
-def _scale(world: World, application: Application) -> None:
+def _apply_scale(world: PlaneWorld, application: AppliedOperation) -> None:
     service = world.services[application.target]
     service.replicas = application.arguments["replicas"]
     service.revision += 1
 
 
-def _check_flag(world: World, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    _only(arguments, flag=str, on=bool)
-    _need(arguments, "flag", "on")
+def _check_flag(world: PlaneWorld, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_unknown_arguments(arguments, flag=str, on=bool)
+    _require_arguments(arguments, "flag", "on")
     world.service(target)
     return dict(arguments)
 
 
-def _flag(world: World, application: Application) -> None:
+def _apply_flag(world: PlaneWorld, application: AppliedOperation) -> None:
     service = world.services[application.target]
     service.flags[application.arguments["flag"]] = application.arguments["on"]
     service.revision += 1
 
 
-def _delete(world: World, application: Application) -> None:
+def _apply_delete(world: PlaneWorld, application: AppliedOperation) -> None:
     service = world.services[application.target]
     service.deleted_at = application.at
     service.revision += 1
 
 
-def _check_message(_world: World, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    _only(arguments, text=str)
-    _need(arguments, "text")
+def _check_message(_world: PlaneWorld, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_unknown_arguments(arguments, text=str)
+    _require_arguments(arguments, "text")
     if not target:
         raise PlaneError(HTTPStatus.BAD_REQUEST, "a message needs a channel as its target")
     return dict(arguments)
 
 
-def _message(world: World, application: Application) -> None:
+def _apply_message(world: PlaneWorld, application: AppliedOperation) -> None:
     world.messages[application.target] += 1
 
 
-def _check_refund(_world: World, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    _only(arguments, amount_cents=int)
-    _need(arguments, "amount_cents")
+def _check_refund(_world: PlaneWorld, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_unknown_arguments(arguments, amount_cents=int)
+    _require_arguments(arguments, "amount_cents")
     if not target or arguments["amount_cents"] <= 0:
         raise PlaneError(
             HTTPStatus.BAD_REQUEST, "a refund needs an order as its target and amount_cents above 0"
@@ -221,16 +222,16 @@ def _check_refund(_world: World, target: str, arguments: Mapping[str, Any]) -> d
     return dict(arguments)
 
 
-def _refund(world: World, application: Application) -> None:
+def _apply_refund(world: PlaneWorld, application: AppliedOperation) -> None:
     world.refunded_cents[application.target] += application.arguments["amount_cents"]
 
 
-OPERATIONS: Mapping[str, tuple[Check, Change]] = {
-    "restart": (_check_restart, _restart),
-    "rollback": (_check_rollback, _rollback),
-    "scale": (_check_scale, _scale),
-    "flag": (_check_flag, _flag),
-    "delete": (_check_restart, _delete),
-    "message": (_check_message, _message),
-    "refund": (_check_refund, _refund),
+OPERATIONS: Mapping[str, tuple[OperationCheck, OperationEffect]] = {
+    "restart": (_check_restart, _apply_restart),
+    "rollback": (_check_rollback, _apply_rollback),
+    "scale": (_check_scale, _apply_scale),
+    "flag": (_check_flag, _apply_flag),
+    "delete": (_check_restart, _apply_delete),
+    "message": (_check_message, _apply_message),
+    "refund": (_check_refund, _apply_refund),
 }

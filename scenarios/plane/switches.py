@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Literal
 
+from opsleuth.state.errors import UsageError
+
 When = Literal["now", "late", "never"]
 How = Literal["done", "accepted", "reset", "error", "refused", "silence"]
 MODES: Mapping[str, tuple[When, How]] = {
@@ -36,12 +38,12 @@ MODES: Mapping[str, tuple[When, How]] = {
 EVERY = "*"
 
 
-class BadSwitch(ValueError):
+class InvalidSwitchError(UsageError, ValueError):
     """A switch that does not exist, or a value that it cannot have; the text says the choices."""
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class FaultSwitch:
     """The setting of one operation.
 
     `times` is for how many requests the mode holds (None: for ever; then normal again), `honours_keys` whether
@@ -58,44 +60,46 @@ class Switch:
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise BadSwitch(f"no mode {self.mode!r}; choose from {', '.join(MODES)}")
+            raise InvalidSwitchError(f"no mode {self.mode!r}; choose from {', '.join(MODES)}")
         if self.status not in {403, 409}:
-            raise BadSwitch(f"status {self.status} is no refusal; choose 403 or 409")
+            raise InvalidSwitchError(f"status {self.status} is no refusal; choose 403 or 409")
         if not 0 <= self.seconds <= 3600:
-            raise BadSwitch(f"seconds is {self.seconds}; give 0 to 3600")
+            raise InvalidSwitchError(f"seconds is {self.seconds}; give 0 to 3600")
 
 
-class Switches:
+class FaultSwitches:
     """The switches by operation; `*` stands for all that have none of their own."""
 
     def __init__(self, operations: frozenset[str]) -> None:
         self._known = operations | {EVERY}
-        self._switches: dict[str, Switch] = {}
+        self._switches: dict[str, FaultSwitch] = {}
         self._lock = Lock()
 
-    def set(self, operation: str, values: Mapping[str, Any]) -> Switch:
-        """Replace the switch of one operation; raises BadSwitch."""
+    def set(self, operation: str, values: Mapping[str, Any]) -> FaultSwitch:
+        """Replace the switch of one operation; raises InvalidSwitchError."""
         if operation not in self._known:
-            raise BadSwitch(f"no operation {operation!r}; choose from {', '.join(sorted(self._known))}")
+            raise InvalidSwitchError(
+                f"no operation {operation!r}; choose from {', '.join(sorted(self._known))}"
+            )
         try:
-            switch = Switch(**values)
+            switch = FaultSwitch(**values)
         except TypeError:
-            known = ", ".join(Switch.__dataclass_fields__)
-            raise BadSwitch(f"cannot read {dict(values)}; a switch has {known}") from None
+            known = ", ".join(FaultSwitch.__dataclass_fields__)
+            raise InvalidSwitchError(f"cannot read {dict(values)}; a switch has {known}") from None
         with self._lock:
             self._switches[operation] = switch
         return switch
 
-    def look(self, operation: str) -> Switch:
+    def look(self, operation: str) -> FaultSwitch:
         """The switch as it stands."""
         with self._lock:
-            return self._switches.get(operation) or self._switches.get(EVERY) or Switch()
+            return self._switches.get(operation) or self._switches.get(EVERY) or FaultSwitch()
 
-    def use(self, operation: str) -> Switch:
+    def use(self, operation: str) -> FaultSwitch:
         """The switch for one request, which counts as one of its `times`."""
         with self._lock:
             name = operation if operation in self._switches else EVERY
-            switch = self._switches.get(name, Switch())
+            switch = self._switches.get(name, FaultSwitch())
             if switch.times is None:
                 return switch
             if switch.times <= 0:
@@ -103,6 +107,6 @@ class Switches:
             self._switches[name] = replace(switch, times=switch.times - 1)
             return switch
 
-    def all(self) -> dict[str, Switch]:
+    def all(self) -> dict[str, FaultSwitch]:
         with self._lock:
             return dict(self._switches)

@@ -12,9 +12,9 @@ from threading import Event
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from opsleuth.scenarios.case_folder import epoch
+from opsleuth.scenarios.case_folder import parse_epoch
 from opsleuth.scenarios.plane import signals
-from opsleuth.scenarios.plane.engine import Answer, Engine, Request
+from opsleuth.scenarios.plane.engine import OperationRequest, PlaneEngine, PlaneResponse
 from opsleuth.scenarios.plane.state import PlaneError
 
 MAX_BODY_BYTES = 64 * 1024
@@ -29,7 +29,7 @@ class PlaneServer(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 64
 
-    def __init__(self, port: int, engine: Engine) -> None:
+    def __init__(self, port: int, engine: PlaneEngine) -> None:
         super().__init__(("127.0.0.1", port), PlaneHandler)
         self.engine = engine
         self.stopping = Event()
@@ -61,13 +61,13 @@ class PlaneHandler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Nothing is written to the terminal: the ledger says what happened."""
 
-    def _serve(self, route: Callable[[], Answer]) -> None:
+    def _serve(self, route: Callable[[], PlaneResponse]) -> None:
         try:
             answer = route()
         except PlaneError as error:
-            answer = Answer(error.status, {"error": str(error)})
+            answer = PlaneResponse(error.status, {"error": str(error)})
         except ValueError as error:
-            answer = Answer(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+            answer = PlaneResponse(HTTPStatus.BAD_REQUEST, {"error": str(error)})
         if answer.how == "silence":
             self.server.stopping.wait()
         if answer.how in {"reset", "silence"}:
@@ -75,7 +75,7 @@ class PlaneHandler(BaseHTTPRequestHandler):
         else:
             self._send(answer)
 
-    def _get(self) -> Answer:
+    def _get(self) -> PlaneResponse:
         url = urlsplit(self.path)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
         first, *rest = url.path.strip("/").split("/")
@@ -85,9 +85,9 @@ class PlaneHandler(BaseHTTPRequestHandler):
             raise PlaneError(HTTPStatus.NOT_FOUND, f"nothing to read at {url.path}; there are {known}")
         engine = self.server.engine
         with engine.world.lock:
-            return Answer(HTTPStatus.OK, read(engine, rest[0] if rest else "", query))
+            return PlaneResponse(HTTPStatus.OK, read(engine, rest[0] if rest else "", query))
 
-    def _post(self) -> Answer:
+    def _post(self) -> PlaneResponse:
         body = self._body()
         parts = urlsplit(self.path).path.strip("/").split("/")
         if parts == ["switches"]:
@@ -101,12 +101,12 @@ class PlaneHandler(BaseHTTPRequestHandler):
                 "an operation takes a document with target (text) and arguments (an object) only"
             )
         headers = (self.headers.get("Idempotency-Key"), self.headers.get("If-Match"))
-        return self.server.engine.submit(Request(parts[1], target, arguments, *headers))
+        return self.server.engine.submit(OperationRequest(parts[1], target, arguments, *headers))
 
-    def _switch(self, body: dict[str, Any]) -> Answer:
+    def _switch(self, body: dict[str, Any]) -> PlaneResponse:
         operation = body.pop("operation", "*")
         switch = self.server.engine.switches.set(operation, body)
-        return Answer(HTTPStatus.OK, {operation: asdict(switch)})
+        return PlaneResponse(HTTPStatus.OK, {operation: asdict(switch)})
 
     def _body(self) -> dict[str, Any]:
         length = int(self.headers.get("Content-Length") or 0)
@@ -119,7 +119,7 @@ class PlaneHandler(BaseHTTPRequestHandler):
             raise PlaneError(HTTPStatus.BAD_REQUEST, f"the body is {type(body).__name__}; send a JSON object")
         return body
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: PlaneResponse) -> None:
         data = json.dumps(answer.document).encode() + b"\n"
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
@@ -136,11 +136,11 @@ class PlaneHandler(BaseHTTPRequestHandler):
         self.connection.close()
 
 
-def _span(engine: Engine, query: Query, usual: float = 3600) -> tuple[float, float]:
+def _parse_time_span(engine: PlaneEngine, query: Query, usual: float = 3600) -> tuple[float, float]:
     """`from` and `to` of a query as times (RFC 3339); by default the `usual` seconds up to now, never the future."""
     now = engine.now()
-    end = min(now, epoch(query["to"])) if "to" in query else now
-    start = epoch(query["from"]) if "from" in query else end - usual
+    end = min(now, parse_epoch(query["to"])) if "to" in query else now
+    start = parse_epoch(query["from"]) if "from" in query else end - usual
     if not 0 <= end - start <= DAY:
         raise ValueError(
             f"from={query.get('from')} to={query.get('to')}: give a span of at most a day that has begun"
@@ -148,31 +148,44 @@ def _span(engine: Engine, query: Query, usual: float = 3600) -> tuple[float, flo
     return start, end
 
 
-def _only(rows: list[dict[str, Any]], query: Query, *columns: str) -> dict[str, Any]:
+def _filter_rows(rows: list[dict[str, Any]], query: Query, *columns: str) -> dict[str, Any]:
     wanted = {column: query[column] for column in columns if column in query}
     return {"rows": [row for row in rows if all(row.get(c) == value for c, value in wanted.items())]}
 
 
-def _metrics(engine: Engine, _: str, query: Query) -> dict[str, Any]:
+def _read_metrics(engine: PlaneEngine, _: str, query: Query) -> dict[str, Any]:
     step = float(query.get("step", 60))
     if step < 1:
         raise ValueError(f"step={step}: give at least 1 second")
-    return _only(list(signals.metrics(engine.world, *_span(engine, query), step)), query, "service", "metric")
+    return _filter_rows(
+        list(signals.generate_metrics(engine.world, *_parse_time_span(engine, query), step)),
+        query,
+        "service",
+        "metric",
+    )
 
 
-def _logs(engine: Engine, _: str, query: Query) -> dict[str, Any]:
-    return _only(list(signals.logs(engine.world, *_span(engine, query))), query, "service", "level")
+def _read_logs(engine: PlaneEngine, _: str, query: Query) -> dict[str, Any]:
+    return _filter_rows(
+        list(signals.generate_logs(engine.world, *_parse_time_span(engine, query))), query, "service", "level"
+    )
 
 
-def _statements(engine: Engine, _: str, query: Query) -> dict[str, Any]:
-    return _only(list(signals.statements(engine.world, *_span(engine, query))), query, "database")
+def _read_statements(engine: PlaneEngine, _: str, query: Query) -> dict[str, Any]:
+    return _filter_rows(
+        list(signals.generate_statements(engine.world, *_parse_time_span(engine, query))), query, "database"
+    )
 
 
-def _changes(engine: Engine, _: str, query: Query) -> dict[str, Any]:
-    return _only(list(signals.changes(engine.world, *_span(engine, query, usual=DAY))), query, "service")
+def _read_changes(engine: PlaneEngine, _: str, query: Query) -> dict[str, Any]:
+    return _filter_rows(
+        list(signals.generate_changes(engine.world, *_parse_time_span(engine, query, usual=DAY))),
+        query,
+        "service",
+    )
 
 
-def _state(engine: Engine, _: str, __: Query) -> dict[str, Any]:
+def _read_state(engine: PlaneEngine, _: str, __: Query) -> dict[str, Any]:
     services = {n: s.document() for n, s in engine.world.services.items() if s.deleted_at is None}
     sums = {
         "message": ("messages", engine.world.messages),
@@ -182,31 +195,36 @@ def _state(engine: Engine, _: str, __: Query) -> dict[str, Any]:
     return {"services": services, **readable}
 
 
-def _service(engine: Engine, name: str, _: Query) -> dict[str, Any]:
-    return engine.world.service(name).document()
+def _read_service(engine: PlaneEngine, name: str, _: Query) -> dict[str, Any]:
+    now = engine.now()
+    rows = signals.generate_metrics(engine.world, now, now, 1.0)
+    measures = {
+        row["metric"]: {"value": row["value"], "unit": row["unit"]} for row in rows if row["service"] == name
+    }
+    return {**engine.world.service(name).document(), "measures": measures}
 
 
-def _applied(engine: Engine, operation: str, query: Query) -> dict[str, Any]:
+def _read_applied(engine: PlaneEngine, operation: str, query: Query) -> dict[str, Any]:
     return {"applied": engine.applied(operation, target=query.get("target"), key=query.get("key"))}
 
 
-def _ledger(engine: Engine, _: str, __: Query) -> dict[str, Any]:
+def _read_ledger(engine: PlaneEngine, _: str, __: Query) -> dict[str, Any]:
     return {"applications": [asdict(a) for a in engine.world.applications]}
 
 
-def _switches(engine: Engine, _: str, __: Query) -> dict[str, Any]:
+def _read_switches(engine: PlaneEngine, _: str, __: Query) -> dict[str, Any]:
     return {name: asdict(switch) for name, switch in engine.switches.all().items()}
 
 
-_READS: Mapping[str, Callable[[Engine, str, Query], dict[str, Any]]] = {
-    "state": _state,
-    "services": _service,
-    "metrics": _metrics,
-    "logs": _logs,
-    "statements": _statements,
-    "changes": _changes,
-    "topology": lambda *_: {"rows": signals.topology()},
-    "applied": _applied,
-    "ledger": _ledger,
-    "switches": _switches,
+_READS: Mapping[str, Callable[[PlaneEngine, str, Query], dict[str, Any]]] = {
+    "state": _read_state,
+    "services": _read_service,
+    "metrics": _read_metrics,
+    "logs": _read_logs,
+    "statements": _read_statements,
+    "changes": _read_changes,
+    "topology": lambda *_: {"rows": signals.list_topology()},
+    "applied": _read_applied,
+    "ledger": _read_ledger,
+    "switches": _read_switches,
 }

@@ -6,14 +6,15 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
-from opsleuth.checkpoints.errors import NotFound
+from opsleuth.checkpoints.errors import NotFoundError
 from opsleuth.checkpoints.store import Store
-from opsleuth.console import report
-from opsleuth.console.html.page import POLICY, page, stored
+from opsleuth.console import report_text
+from opsleuth.console.html.page import POLICY, load_report_material, render_report_page
 from opsleuth.console.screen import Screen
-from opsleuth.console.times import Display
-from opsleuth.service.context import Context, Viewer, of_team
-from opsleuth.service.panel import panel
+from opsleuth.console.time_formats import TimeDisplay
+from opsleuth.service.api_context import Context
+from opsleuth.service.authorization import ViewToken, find_team_run
+from opsleuth.service.live_panel import render_live_panel
 from opsleuth.service.routes.tasks import REFUSALS, TaskId
 
 router = APIRouter(prefix="/api/tasks", tags=["reports"])
@@ -31,25 +32,28 @@ _FORMS = {
 
 @router.get("/{task_id}/report", responses={**REFUSALS, 200: _FORMS}, response_class=Response)
 async def of_run(
-    task_id: TaskId, context: Context, token: Viewer, form: Annotated[Form, Query(alias="format")] = "json"
+    task_id: TaskId, context: Context, token: ViewToken, form: Annotated[Form, Query(alias="format")] = "json"
 ) -> Response:
     """The report; also the partial one of a run that was stopped. Refuses 404 while there is none."""
 
     def work(store: Store) -> Response:
-        row = of_team(store, task_id, token)
+        row = find_team_run(store, task_id, token)
         document = store.reports.get(row.id)
         if document is None:
-            raise NotFound(f"{row.id} has no report yet: it is {row.status} in turn {row.turn}")
+            raise NotFoundError(f"{row.id} has no report yet: it is {row.status} in turn {row.turn}")
         if form == "json":
             return JSONResponse(document)
         if form == "html":
-            whole = page(stored(store, row.id, document), Display())
+            whole = render_report_page(load_report_material(store, row.id, document), TimeDisplay())
             return HTMLResponse(whole, headers={"Content-Security-Policy": POLICY})
         if form == "md":
-            return Response(report.markdown(document, Display()), media_type="text/markdown; charset=utf-8")
+            return Response(
+                report_text.format_report_markdown(document, TimeDisplay()),
+                media_type="text/markdown; charset=utf-8",
+            )
         stream = io.StringIO()
         screen = Screen(stream)
-        screen.lines(report.text(document, screen, full=True))
+        screen.lines(report_text.format_report_lines(document, screen, full=True))
         return PlainTextResponse(stream.getvalue())
 
     return await context.stores(work)
@@ -59,11 +63,11 @@ _PANEL = {"content": {"text/html": {"schema": {"type": "string"}}}, "description
 
 
 @router.get("/{task_id}/panel", responses={**REFUSALS, 200: _PANEL}, response_class=HTMLResponse)
-async def panel_of_run(task_id: TaskId, context: Context, token: Viewer) -> HTMLResponse:
+async def panel_of_run(task_id: TaskId, context: Context, token: ViewToken) -> HTMLResponse:
     """What a run has found so far, drawn as the report draws it: conclusion, charts, hypotheses, evidence."""
 
     def work(store: Store) -> HTMLResponse:
-        row = of_team(store, task_id, token)
-        return HTMLResponse(panel(store, row, Display()))
+        row = find_team_run(store, task_id, token)
+        return HTMLResponse(render_live_panel(store, row, TimeDisplay()))
 
     return await context.stores(work)

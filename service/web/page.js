@@ -11,8 +11,13 @@ function make(name, attributes = {}, ...children) {
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (value !== null && value !== false) element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.filter((child) => child !== null));
+  element.append(...children.filter((child) => child !== null).map((child) => (typeof child === "string" ? visible(child) : child)));
   return element;
+}
+
+// Characters that turn the order of a text around are shown by their numbers: they could hide what is approved.
+function visible(text) {
+  return text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (sign) => `\u27e8U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}\u27e9`);
 }
 
 async function ask(path, options = {}) {
@@ -30,7 +35,7 @@ const post = async (path, body) =>
   (await ask(path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } })).json();
 
 function say(text) {
-  at("said").textContent = text;
+  at("said").textContent = visible(text);
 }
 
 async function guarded(work) {
@@ -44,8 +49,16 @@ async function guarded(work) {
 
 // --- runs ------------------------------------------------------------------------------------------------------
 
+const pages = []; // the run that each page of the list begins behind; none: the newest
+let sought = ""; // the text that the listed runs hold; empty: all runs are listed
+
 async function listRuns() {
-  const { tasks } = await get("/api/tasks?limit=100");
+  const before = pages.at(-1) ? `&before=${pages.at(-1)}` : "";
+  const search = sought ? `&search=${encodeURIComponent(sought)}` : "";
+  const { tasks, next } = await get(`/api/tasks?limit=100${before}${search}`);
+  at("older").hidden = next === null;
+  at("older").value = next ?? "";
+  at("newer").hidden = pages.length === 0;
   const list = at("runs");
   const focused = list.contains(document.activeElement) ? document.activeElement.dataset.task : null;
   list.replaceChildren(...tasks.map(runEntry));
@@ -59,6 +72,19 @@ function runEntry(task) {
   return make("li", {}, button);
 }
 
+const BECAME = { started: "started", linked: "started another run:", joined: "joined", repeated: "repeated:", escalated: "told to", flapping: "told to" };
+
+async function listAlerts() {
+  const { alerts } = await get("/api/alerts?limit=50");
+  at("alerts").replaceChildren(...alerts.map(alertEntry));
+}
+
+function alertEntry(alert) {
+  const what = [alert.name || "an entry", alert.service, alert.severity].filter(Boolean).join(" \u00b7 ");
+  const where = alert.task_id ? make("button", { type: "button", onclick: () => open(alert.task_id) }, alert.task_id) : null;
+  return make("li", {}, make("strong", {}, what), ` ${BECAME[alert.outcome] ?? alert.outcome} `, where, ` ${alert.reason}`);
+}
+
 async function enter() {
   await listRuns();
   sessionStorage.setItem(KEPT, token);
@@ -66,6 +92,7 @@ async function enter() {
   at("inside").hidden = false;
   say("");
   setInterval(() => guarded(listRuns), 5000);
+  at("alerts-shown").addEventListener("toggle", () => at("alerts-shown").open && guarded(listAlerts));
 }
 
 // --- one run ---------------------------------------------------------------------------------------------------
@@ -89,7 +116,7 @@ async function look(run) {
     ask(`/api/tasks/${run.id}/panel`).then((answer) => answer.text()),
   ]);
   if (run !== shown) return;
-  at("run-title").textContent = task.question;
+  at("run-title").textContent = visible(task.question);
   const reason = task.stop_reason ? ` (${task.stop_reason})` : "";
   at("standing").textContent = `${task.task_id}: ${task.status}${reason}, turn ${task.turn}, alerts ${task.alerts}`;
   const drawn = new DOMParser().parseFromString(panel, "text/html");
@@ -158,7 +185,7 @@ function askedEntry(asked) {
   const facts = make("dl");
   for (const { name: term, value, level, untrusted } of asked.shown) {
     const label = untrusted ? `${term} (untrusted)` : term;
-    facts.append(make("dt", { class: `level-${level}` }, label), make("dd", { class: term === "hash" && level === 0 ? "digest" : "shown" }, value));
+    facts.append(make("dt", { class: `level-${level}` }, label), make("dd", { class: term === "digest" && level === 0 ? "digest" : "shown" }, value));
   }
   return make(
     "article",
@@ -229,6 +256,26 @@ at("ask").addEventListener("submit", (event) => {
     at("question").value = "";
     await open(task.task_id);
   });
+});
+
+at("find").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sought = at("sought").value.trim();
+  pages.length = 0;
+  guarded(async () => {
+    await listRuns();
+    say(at("runs").children.length || !sought ? "" : `none of the newest 10,000 runs holds ${sought}`);
+  });
+});
+
+at("older").addEventListener("click", () => {
+  pages.push(at("older").value);
+  guarded(listRuns);
+});
+
+at("newer").addEventListener("click", () => {
+  pages.pop();
+  guarded(listRuns);
 });
 
 if (token) guarded(enter);

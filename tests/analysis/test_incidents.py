@@ -1,33 +1,30 @@
 """Recorded incidents, where they are at hand: how often the right service and kind come first."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from nonempty import nonempty
+from recorded_sets import recorded_set
 
-from opsleuth.analysis.ranking import detect, rank
+from opsleuth.analysis.ranking import rank_findings, run_detectors
 from opsleuth.analysis.records import Finding, Ranking
-from opsleuth.tools.sources.case import CaseFolder
+from opsleuth.tools.sources.case_source import CaseSource
 
-DEV = Path(os.environ.get("OPSLEUTH_SHARED", Path(__file__).parents[3] / "shared")) / "incidents" / "dev"
+pytestmark = pytest.mark.slow
+
 NUMBER = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?(?![\w-])")
 
 
 def cases(name: str) -> Iterator[tuple[dict[str, Any], list[Finding], Ranking]]:
     """Key, findings and ranking of every case of one set; skips the test where the set is not there."""
-    key_file = DEV / name / "answers.json"
-    if not key_file.exists():
-        pytest.skip(
-            f"recorded incidents are not at {DEV}; set OPSLEUTH_SHARED to the folder that holds incidents/"
-        )
-    for case, key in sorted(json.loads(key_file.read_text(encoding="utf-8")).items()):
-        recording = CaseFolder.open(DEV / name / case).recording()
-        findings = detect(recording)
-        yield key, findings, rank(recording, findings)
+    folder = recorded_set(name)
+    for case, key in sorted(json.loads((folder / "answers.json").read_text(encoding="utf-8")).items()):
+        recording = CaseSource.open(folder / case).recording()
+        findings = run_detectors(recording)
+        yield key, findings, rank_findings(recording, findings)
 
 
 def right(key: dict[str, Any], ranking: Ranking) -> tuple[bool, bool]:
@@ -67,16 +64,15 @@ def test_the_healthy_are_not_blamed(name: str, share: float) -> None:
 
 @pytest.mark.parametrize("name", ["petshop", "nezha", "opensre-rds", "opensre-eks", "holmes"])
 def test_every_number_that_a_finding_states_is_among_its_figures(name: str) -> None:
-    for _, findings, _ in cases(name):
-        for finding in findings:
-            known = _numbers(list(finding.figures.values()))
-            stated = (
-                re.sub(r'"[^"]*"', "", finding.text)
-                .replace(finding.service, "")
-                .replace(finding.metric or "\0", "")
-            )
-            strange = [word for word in NUMBER.findall(stated) if not any(_rounds_to(k, word) for k in known)]
-            assert strange == [], f"{finding.detector}: {finding.text} {finding.figures}"
+    for finding in nonempty(finding for _, findings, _ in cases(name) for finding in findings):
+        known = _numbers(list(finding.figures.values()))
+        stated = (
+            re.sub(r'"[^"]*"', "", finding.text)
+            .replace(finding.service, "")
+            .replace(finding.metric or "\0", "")
+        )
+        strange = [word for word in NUMBER.findall(stated) if not any(_rounds_to(k, word) for k in known)]
+        assert strange == [], f"{finding.detector}: {finding.text} {finding.figures}"
 
 
 def _numbers(values: list[Any]) -> list[float]:

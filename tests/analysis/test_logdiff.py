@@ -2,9 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from opsleuth.analysis.logdiff import lost_steps, new_failures, read
-from opsleuth.analysis.records import AlertFacts, Dependency, Finding, PatternCount, Recording, Span, SpanStat
-from opsleuth.analysis.spans import traffic
+from opsleuth.analysis.logdiff import find_lost_log_steps, find_new_failure_lines, read_log_statements
+from opsleuth.analysis.records import (
+    AlertFacts,
+    Finding,
+    LogPatternCount,
+    Recording,
+    ServiceDependency,
+    SpanStat,
+    TimeRange,
+)
+from opsleuth.analysis.span_statistics import summarize_spans
 
 BEFORE, DURING = "2024-05-01T10:00Z", "2024-05-01T10:02Z"
 ONSET = 1_714_557_690.0  # 10:01:30
@@ -13,11 +21,11 @@ ONSET = 1_714_557_690.0  # 10:01:30
 def recording(
     rows: Mapping[tuple[str, str, str], Sequence[int]],
     spans: Sequence[SpanStat] = (),
-    topology: Sequence[Dependency] = (),
+    topology: Sequence[ServiceDependency] = (),
 ) -> Recording:
     """Counts of (service, level, pattern) usually, before the onset, and in the incident."""
     patterns = [
-        PatternCount(window, *key, count=count, traces_in_window=None)
+        LogPatternCount(window, *key, count=count, traces_in_window=None)
         for key, counts in rows.items()
         for window, count in zip(("baseline", BEFORE, DURING), counts, strict=True)
         if count
@@ -25,7 +33,7 @@ def recording(
     alert = AlertFacts("", onset=ONSET)
     return Recording(
         alert,
-        Span(ONSET - 600, ONSET + 300),
+        TimeRange(ONSET - 600, ONSET + 300),
         patterns=patterns,
         span_stats=spans,
         edges=(),
@@ -34,7 +42,7 @@ def recording(
 
 
 def lost(data: Recording) -> list[Finding]:
-    return lost_steps(read(data), traffic(data))
+    return find_lost_log_steps(read_log_statements(data), summarize_spans(data))
 
 
 def test_a_line_gone_while_its_companion_stays_is_lost() -> None:
@@ -86,8 +94,8 @@ def test_new_failures_of_a_caller_are_a_victims() -> None:
         ("b", "ERROR", "no"): (0, 0, 9),
         ("a", "INFO", "x"): (9, 9, 9),
     }
-    data = recording(rows, topology=[Dependency("a", "b")])
-    found = {f.service: f.direction for f in new_failures(read(data), data.topology)}
+    data = recording(rows, topology=[ServiceDependency("a", "b")])
+    found = {f.service: f.direction for f in find_new_failure_lines(read_log_statements(data), data.topology)}
     assert found == {"a": "victim", "b": "cause"}
 
 
@@ -97,39 +105,47 @@ def test_failures_that_name_a_callee_which_speaks_for_itself_are_a_victims() -> 
         ("a", "INFO", "x"): (9, 9, 9),
         ("b", "INFO", "y"): (9, 9, 9),
     }
-    data = recording(rows, topology=[Dependency("a", "b")])
-    assert [f.direction for f in new_failures(read(data), data.topology)] == ["victim"]
-    silent = recording({key: n for key, n in rows.items() if key[0] == "a"}, topology=[Dependency("a", "b")])
-    assert [f.direction for f in new_failures(read(silent), silent.topology)] == ["cause"]
+    data = recording(rows, topology=[ServiceDependency("a", "b")])
+    assert [f.direction for f in find_new_failure_lines(read_log_statements(data), data.topology)] == [
+        "victim"
+    ]
+    silent = recording(
+        {key: n for key, n in rows.items() if key[0] == "a"}, topology=[ServiceDependency("a", "b")]
+    )
+    assert [f.direction for f in find_new_failure_lines(read_log_statements(silent), silent.topology)] == [
+        "cause"
+    ]
 
 
 def test_warnings_count_where_they_tell_of_failure_or_slowness() -> None:
     rows = {
         ("a", "INFO", "x"): (9, 9, 9),
-        ("a", "WARN", "slow request"): (0, 0, 5),
-        ("b", "WARN", "queue is half full"): (0, 0, 5),
-        ("c", "INFO", "slow lane opened"): (0, 0, 5),
+        ("a", "WARN", "slow request"): (0, 0, 12),
+        ("b", "WARN", "queue is half full"): (0, 0, 12),
+        ("c", "INFO", "slow lane opened"): (0, 0, 12),
     }
     data = recording(rows)
-    assert [(f.service, f.kind) for f in new_failures(read(data), None)] == [("a", "latency")]
+    assert [(f.service, f.kind) for f in find_new_failure_lines(read_log_statements(data), None)] == [
+        ("a", "latency")
+    ]
 
 
 def test_failures_as_usual_are_not_new() -> None:
     data = recording({("a", "ERROR", "as always"): (9, 9, 90)})
-    assert new_failures(read(data), None) == []
+    assert find_new_failure_lines(read_log_statements(data), None) == []
 
 
 def test_without_a_reference_there_is_nothing_to_miss() -> None:
     data = recording({("a", "ERROR", "no"): (0, 0, 9)})
     assert lost(data) == []
-    assert new_failures(read(data), None) == []
+    assert find_new_failure_lines(read_log_statements(data), None) == []
 
 
 def test_a_rare_failure_that_came_by_chance_is_no_finding() -> None:
     data = recording({("a", "INFO", "x"): (90, 90, 90), ("a", "ERROR", "client went away"): (0, 0, 2)})
-    assert new_failures(read(data), None) == []
+    assert find_new_failure_lines(read_log_statements(data), None) == []
 
 
 def test_more_lines_of_all_kinds_are_no_more_failures() -> None:
     data = recording({("a", "INFO", "x"): (90, 90, 900), ("a", "ERROR", "as always"): (5, 5, 50)})
-    assert new_failures(read(data), None) == []
+    assert find_new_failure_lines(read_log_statements(data), None) == []

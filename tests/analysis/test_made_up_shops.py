@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from made_up_shop import incident
 
-from opsleuth.analysis.ranking import detect, rank
+from opsleuth.analysis.ranking import rank_findings, run_detectors
 from opsleuth.analysis.records import Recording
 
 SEEDS = range(40)
 
 
 def first_is_right(recording: Recording, faulty: str, fault: str) -> bool:
-    suspects = rank(recording, detect(recording)).suspects
+    suspects = rank_findings(recording, run_detectors(recording)).suspects
     return bool(suspects) and (suspects[0].service, suspects[0].kind) == (faulty, fault)
 
 
@@ -35,5 +35,5 @@ def test_a_shop_without_a_fault_is_not_blamed() -> None:
     verdicts = []
     for seed in SEEDS:
         recording, _ = incident(seed, None)
-        verdicts.append(rank(recording, detect(recording)).verdict)
+        verdicts.append(rank_findings(recording, run_detectors(recording)).verdict)
     assert verdicts.count("cause_found") <= 0.05 * len(SEEDS)

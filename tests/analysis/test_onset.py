@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.analysis.onset import with_start
-from opsleuth.analysis.records import AlertFacts, Recording, Series, Span
+from opsleuth.analysis.onset import with_detected_onset
+from opsleuth.analysis.records import AlertFacts, MetricSeries, Recording, TimeRange
 
 STEP = 300.0
 
@@ -13,8 +13,10 @@ STEP = 300.0
 def start(values: list[float], onset: float | None, metric: str = "latency") -> float | None:
     times = [STEP * place for place in range(len(values))]
     alert = AlertFacts("slow", service="web", metric="latency", onset=onset)
-    series = Series("web", metric, "s", times, values)
-    return with_start(Recording(alert, Span(0.0, STEP * len(values)), metrics=[series])).alert.onset
+    series = MetricSeries("web", metric, "s", times, values)
+    return with_detected_onset(
+        Recording(alert, TimeRange(0.0, STEP * len(values)), metrics=[series])
+    ).alert.onset
 
 
 def test_a_late_alert_is_moved_back_to_where_its_metric_rose() -> None:
@@ -64,11 +66,13 @@ def recorded(
     courses: dict[tuple[str, str], list[float]], fired: float | None = None, service: str | None = None
 ) -> Recording:
     series = [
-        Series(name, metric, "ratio" if metric == "error_rate" else "s", [STEP * n for n in range(len(v))], v)
+        MetricSeries(
+            name, metric, "ratio" if metric == "error_rate" else "s", [STEP * n for n in range(len(v))], v
+        )
         for (name, metric), v in courses.items()
     ]
     return Recording(
-        AlertFacts("it fails", service=service, fired=fired), Span(0.0, STEP * 8), metrics=series
+        AlertFacts("it fails", service=service, fired=fired), TimeRange(0.0, STEP * 8), metrics=series
     )
 
 
@@ -77,15 +81,15 @@ def test_without_onset_the_alerting_service_is_heard_first_then_the_clearest_of_
         ("web", "error_rate"): [0.01, 0.02, 0.01, 0.01, 0.01, 0.3, 0.3, 0.3],
         ("shop", "error_rate"): [0.01, 0.02, 0.01, 0.9, 0.9, 0.9, 0.9, 0.9],
     }
-    assert with_start(recorded(courses, service="web")).alert.onset == 5 * STEP
-    assert with_start(recorded(courses)).alert.onset == 3 * STEP
-    assert with_start(recorded(courses, service="unknown")).alert.onset == 3 * STEP
+    assert with_detected_onset(recorded(courses, service="web")).alert.onset == 5 * STEP
+    assert with_detected_onset(recorded(courses)).alert.onset == 3 * STEP
+    assert with_detected_onset(recorded(courses, service="unknown")).alert.onset == 3 * STEP
 
 
 def test_what_rises_after_the_alert_was_sent_did_not_set_it_off() -> None:
     courses = {("web", "latency"): [1.0, 1.1, 1.0, 0.9, 5.0, 5.1, 5.0, 5.2]}
-    assert with_start(recorded(courses, fired=3 * STEP)).alert.onset is None
-    assert with_start(recorded(courses, fired=6 * STEP)).alert.onset == 4 * STEP
+    assert with_detected_onset(recorded(courses, fired=3 * STEP)).alert.onset is None
+    assert with_detected_onset(recorded(courses, fired=6 * STEP)).alert.onset == 4 * STEP
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.floats(0, 30 * STEP))

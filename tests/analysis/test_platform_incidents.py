@@ -5,14 +5,21 @@ from typing import Any
 import pytest
 from platform_rows import END, ONSET, START, crashing, event, lines, pod, recording, row
 
-from opsleuth.analysis.ranking import detect, rank
-from opsleuth.analysis.records import Dependency, ObjectState, Ranking, Recording, Series, StatementLoad
+from opsleuth.analysis.ranking import rank_findings, run_detectors
+from opsleuth.analysis.records import (
+    MetricSeries,
+    ObjectState,
+    Ranking,
+    Recording,
+    ServiceDependency,
+    StatementLoad,
+)
 
 POD = "web-7c9d8b6f5-x2k4p"
 
 
 def ranked(incident: Recording) -> Ranking:
-    return rank(incident, detect(incident))
+    return rank_findings(incident, run_detectors(incident))
 
 
 def first(incident: Recording) -> tuple[str, str]:
@@ -21,10 +28,10 @@ def first(incident: Recording) -> tuple[str, str]:
     return found.suspects[0].service, found.suspects[0].kind
 
 
-def series(metric: str, unit: str, before: float, after: float, service: str = "db") -> Series:
+def series(metric: str, unit: str, before: float, after: float, service: str = "db") -> MetricSeries:
     times = [START + 60.0 * n for n in range(int((END - START) / 60))]
     ripple = [1.0 + 0.01 * (n % 3) for n in range(len(times))]
-    return Series(
+    return MetricSeries(
         service,
         metric,
         unit,
@@ -120,7 +127,7 @@ def test_a_callee_that_refuses_connections_is_blamed_not_its_caller() -> None:
     incident = recording(
         logs=lines("web", ["call to http://cart:80: connection refused"] * 9),
         objects=[crashing("cart-7c9d8b6f5-x2k4p"), pod(POD)],
-        topology=[Dependency("web", "cart")],
+        topology=[ServiceDependency("web", "cart")],
     )
     assert first(incident) == ("cart", "crash")
 

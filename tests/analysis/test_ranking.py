@@ -6,13 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from opsleuth.analysis.ranking import DETECTORS, detect, rank
-from opsleuth.analysis.records import AlertFacts, Dependency, Finding, Ranking, Recording, Series, Span
+from opsleuth.analysis.ranking import DETECTORS, rank_findings, run_detectors
+from opsleuth.analysis.records import (
+    AlertFacts,
+    Finding,
+    MetricSeries,
+    Ranking,
+    Recording,
+    ServiceDependency,
+    TimeRange,
+)
 
 STEP = 60.0
 TIMES = [STEP * place for place in range(20)]
 ONSET = 14 * STEP
-CALLS = [Dependency("web", "api"), Dependency("api", "db"), Dependency("web", "cache")]
+CALLS = [ServiceDependency("web", "api"), ServiceDependency("api", "db"), ServiceDependency("web", "cache")]
 
 
 def level(usual: float, incident: float | None = None) -> list[float]:
@@ -23,11 +31,11 @@ def level(usual: float, incident: float | None = None) -> list[float]:
 def shop(
     latency: Mapping[str, Sequence[float]], cpu: Mapping[str, Sequence[float]], metric: str = "latency"
 ) -> Recording:
-    metrics = [Series(name, "latency", "ms", TIMES, values) for name, values in latency.items()]
-    metrics += [Series(name, "requests", "count", TIMES, [200.0] * 20) for name in latency]
-    metrics += [Series(name, "cpu_usage", "%", TIMES, values) for name, values in cpu.items()]
+    metrics = [MetricSeries(name, "latency", "ms", TIMES, values) for name, values in latency.items()]
+    metrics += [MetricSeries(name, "requests", "count", TIMES, [200.0] * 20) for name in latency]
+    metrics += [MetricSeries(name, "cpu_usage", "%", TIMES, values) for name, values in cpu.items()]
     alert = AlertFacts("web is slow", service="web", metric=metric, onset=ONSET, fired=ONSET + STEP)
-    return Recording(alert, Span(0.0, 20 * STEP), metrics=metrics, topology=CALLS)
+    return Recording(alert, TimeRange(0.0, 20 * STEP), metrics=metrics, topology=CALLS)
 
 
 FULL_DB = shop(
@@ -38,7 +46,7 @@ QUIET = shop({"web": level(90), "api": level(60), "db": level(30)}, {"db": level
 
 
 def look(recording: Recording) -> Ranking:
-    return rank(recording, detect(recording))
+    return rank_findings(recording, run_detectors(recording))
 
 
 def test_the_busy_database_is_the_cause_and_the_callers_are_its_victims() -> None:
@@ -71,7 +79,7 @@ def test_a_calm_alert_is_healthy_and_nobody_is_blamed() -> None:
 
 
 def test_no_data_is_inconclusive_not_healthy() -> None:
-    ranking = look(Recording(AlertFacts("web is slow", service="web"), Span(0.0, 600.0)))
+    ranking = look(Recording(AlertFacts("web is slow", service="web"), TimeRange(0.0, 600.0)))
     assert (ranking.verdict, ranking.causes, ranking.propagation) == ("inconclusive", 0, [])
     assert "Not available: metrics" in ranking.notes[-1]
 
@@ -81,7 +89,7 @@ def test_every_detector_bears_a_recording_of_empty_tables(find: object) -> None:
     empty: dict[str, list[object]] = {
         name: [] for name in Recording.__dataclass_fields__ if name not in ("alert", "window")
     }
-    recording = Recording(AlertFacts(""), Span(0.0, 0.0), **empty)  # type: ignore[arg-type]
+    recording = Recording(AlertFacts(""), TimeRange(0.0, 0.0), **empty)  # type: ignore[arg-type]
     assert callable(find)
     assert find(recording) == []
 
@@ -91,7 +99,7 @@ def shifted(recording: Recording, by: float) -> Recording:
     return replace(
         recording,
         alert=replace(alert, onset=(alert.onset or 0.0) + by, fired=(alert.fired or 0.0) + by),
-        window=Span(recording.window.start + by, recording.window.end + by),
+        window=TimeRange(recording.window.start + by, recording.window.end + by),
         metrics=[replace(s, times=[time + by for time in s.times]) for s in recording.metrics or ()],
     )
 
@@ -101,7 +109,7 @@ def renamed(recording: Recording, names: Mapping[str, str]) -> Recording:
         recording,
         alert=replace(recording.alert, service=names[recording.alert.service or ""]),
         metrics=[replace(s, service=names[s.service]) for s in recording.metrics or ()],
-        topology=[Dependency(names[e.caller], names[e.callee]) for e in recording.topology or ()],
+        topology=[ServiceDependency(names[e.caller], names[e.callee]) for e in recording.topology or ()],
     )
 
 
@@ -118,7 +126,7 @@ def test_the_date_does_not_matter(by: float) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_rows_does_not_matter(seed: int) -> None:
-    source = random.Random(seed)  # noqa: S311
+    source = random.Random(seed)
     metrics, topology = list(FULL_DB.metrics or ()), list(CALLS)
     source.shuffle(metrics)
     source.shuffle(topology)
@@ -127,7 +135,7 @@ def test_the_order_of_rows_does_not_matter(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_names_do_not_matter(seed: int) -> None:
-    source = random.Random(seed)  # noqa: S311
+    source = random.Random(seed)
     names = {name: f"{source.getrandbits(40):010x}" for name in ("web", "api", "db", "cache")}
     expected = [(names[service], kind, score) for service, kind, score in gist(look(FULL_DB))]
     assert gist(look(renamed(FULL_DB, names))) == expected
@@ -135,5 +143,5 @@ def test_names_do_not_matter(seed: int) -> None:
 
 def test_a_victim_alone_accuses_nobody() -> None:
     victim = Finding("d", "metrics", "api", "latency", 50.0, "api is slow", {}, direction="victim")
-    ranking = rank(QUIET, [victim])
+    ranking = rank_findings(QUIET, [victim])
     assert (ranking.verdict, ranking.suspects) == ("inconclusive", [])

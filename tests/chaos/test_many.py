@@ -1,6 +1,9 @@
 """Workers killed, PostgreSQL restarted, connections cut: every run ends, nothing is done twice, nothing is lost."""
 
+import pytest
 import service_chaos
+
+pytestmark = pytest.mark.chaos
 
 
 def test_every_run_ends_and_nothing_is_done_twice() -> None:

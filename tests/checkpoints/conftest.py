@@ -5,15 +5,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from places import place, postgres, server
 
-from opsleuth.checkpoints.places import Place
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.database_urls import Place
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import FakeClock
-
-__all__ = ["place", "postgres", "server"]
 
 RUN = "inv-20261129-7k3f"
 Open = Callable[[], Store]

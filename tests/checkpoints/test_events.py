@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opsleuth.checkpoints.errors import Unreadable
-from opsleuth.checkpoints.events import Event
+from opsleuth.checkpoints.errors import UnreadableStoreError
 from opsleuth.checkpoints.store import Store
+from opsleuth.checkpoints.trace.events import TraceEvent
 from opsleuth.state.calls import Risk
 
 
-def fill(store: Store, run: str, count: int = 5) -> list[Event]:
+def fill(store: Store, run: str, count: int = 5) -> list[TraceEvent]:
     return [
         store.events.append(run, "step.completed", {"number": n}, turn=n, node="act") for n in range(count)
     ]
@@ -89,7 +89,7 @@ def test_read_after_of_types_and_limited(store: Store, run: str) -> None:
 def test_any_change_breaks_the_chain(store: Store, run: str, damage: str, broken_at: int) -> None:
     fill(store, run)
     assert store.events.verify(run).broken_at is None
-    store._backing.db.change(damage)
+    store.database.change(damage)
     found = store.events.verify(run)
     assert found.broken_at == broken_at
     assert found.problem
@@ -97,8 +97,8 @@ def test_any_change_breaks_the_chain(store: Store, run: str, damage: str, broken
 
 def test_a_damaged_line_names_the_way_to_look(store: Store, run: str) -> None:
     fill(store, run)
-    store._backing.db.change("UPDATE events SET data = '{' WHERE seq = 3")
-    with pytest.raises(Unreadable, match="--verify"):
+    store.database.change("UPDATE events SET data = '{' WHERE seq = 3")
+    with pytest.raises(UnreadableStoreError, match="--verify"):
         store.events.read(run)
 
 
@@ -131,12 +131,12 @@ def test_any_changed_byte_is_found(
     """Also one that leaves the JSON's meaning as it is, such as a space between two of its tokens."""
     if not store.events.read(run):
         fill(store, run)
-    db = store._backing.db
-    (row,) = db.rows(f"SELECT hash, {column} FROM events WHERE run = ? AND seq = ?", (run, seq))  # noqa: S608
+    db = store.database
+    (row,) = db.rows(f"SELECT hash, {column} FROM events WHERE run = ? AND seq = ?", (run, seq))
     line, before = row
     changed: object = before + 5 * by if isinstance(before, int) else _with_byte(before, where, by)
     for value, intact in ((changed, False), (before, True)):
-        db.change(f"UPDATE events SET {column} = ? WHERE hash = ?", (value, line))  # noqa: S608
+        db.change(f"UPDATE events SET {column} = ? WHERE hash = ?", (value, line))
         line = value if column == "hash" else line
         assert (store.events.verify(run).broken_at is None) is intact
 

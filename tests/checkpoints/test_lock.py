@@ -6,18 +6,18 @@ import pytest
 from places import told
 from programs import line, program, say
 
-from opsleuth.checkpoints.errors import Busy, NotFound
-from opsleuth.checkpoints.places import Place
-from opsleuth.checkpoints.processes import standing, this_process
+from opsleuth.checkpoints.database_urls import Place
+from opsleuth.checkpoints.errors import NotFoundError, RunBusyError
+from opsleuth.checkpoints.processes import status_to_show, this_process
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
-from opsleuth.state.outcome import ExitCode, Status
+from opsleuth.state.run_status import ExitCode, Status
 
 PRELUDE = """
 import os, subprocess, sys
 from places import place_of
-from opsleuth.checkpoints.errors import Busy
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.errors import RunBusyError
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.clock import SystemClock
@@ -39,7 +39,7 @@ RACE = PRELUDE + (
     "    with store.lock(sys.argv[2]):\n"
     "        print('won', flush=True)\n"
     "        sys.stdin.read()\n"
-    "except Busy as error:\n"
+    "except RunBusyError as error:\n"
     "    print('busy', int(error.exit_code), flush=True)\n"
 )
 WRITE = PRELUDE + (
@@ -55,12 +55,15 @@ WRITE = PRELUDE + (
 def test_another_process_is_told_who_holds_the_run(store: Store, place: Place, run: str) -> None:
     with program(HOLD, told(place), run) as holder:
         assert line(holder) == "held"
-        with pytest.raises(Busy, match=f"{run} is held by process {holder.pid}") as raised, store.lock(run):
+        with (
+            pytest.raises(RunBusyError, match=f"{run} is held by process {holder.pid}") as raised,
+            store.lock(run),
+        ):
             pass
         assert raised.value.exit_code is ExitCode.BUSY
         row = store.runs.get(run)
         assert row is not None
-        assert (row.pid, standing(row)) == (holder.pid, Status.RUNNING)
+        assert (row.pid, status_to_show(row)) == (holder.pid, Status.RUNNING)
 
 
 @pytest.mark.parametrize("code", [HOLD, HOLD_WITH_CHILD])
@@ -73,7 +76,7 @@ def test_kill_9_frees_the_lock_and_the_row_says_interrupted(
         holder.wait()
         row = store.runs.get(run)
         assert row is not None
-        assert standing(row) is Status.INTERRUPTED
+        assert status_to_show(row) is Status.INTERRUPTED
         with store.lock(run):
             mine = store.runs.get(run)
             assert mine is not None
@@ -93,7 +96,7 @@ def test_of_two_at_the_same_instant_one_wins(store: Store, place: Place, run: st
 
 def test_the_same_process_cannot_hold_a_run_twice(store: Store, second: Store, run: str) -> None:
     with store.lock(run):
-        with pytest.raises(Busy), second.lock(run):
+        with pytest.raises(RunBusyError), second.lock(run):
             pass
         store.runs.create(RunRow(id="inv-other", question="q"))
         with second.lock("inv-other"):
@@ -104,10 +107,11 @@ def test_the_same_process_cannot_hold_a_run_twice(store: Store, second: Store, r
 
 @pytest.mark.parametrize("wrong", ["", "../x", "a/b", ".migration", "x" * 101, "a\n"])
 def test_a_lock_needs_a_run_id(store: Store, wrong: str) -> None:
-    with pytest.raises(NotFound, match="no run id"):
+    with pytest.raises(NotFoundError, match="not a run id"):
         store.lock(wrong)
 
 
+@pytest.mark.slow
 def test_two_processes_write_to_one_new_file(place: Place) -> None:
     with program(WRITE, told(place), "inv-one") as one, program(WRITE, told(place), "inv-two") as two:
         assert (one.wait(), two.wait()) == (0, 0)

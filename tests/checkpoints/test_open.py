@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from opsleuth.checkpoints import scripts as migrations
-from opsleuth.checkpoints.errors import NotFound, NotWritable, StoreError, Unreadable
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints import migrations
+from opsleuth.checkpoints.errors import NotFoundError, NotWritableError, StoreError, UnreadableStoreError
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
-from opsleuth.state.clock import FakeClock
-from opsleuth.state.outcome import ExitCode
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.state.clock import FakeClock, SystemClock
+from opsleuth.state.run_status import ExitCode
 
 AS_OF = range(migrations.SCHEMA_VERSION)
 
@@ -23,10 +23,11 @@ ON_FILE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def older(path: Path, version: int) -> None:
     """A database as the given version left it, with a run in it where there was a table for it."""
     path.parent.mkdir(parents=True)
+    own = dict(migrations.read_migrations(0, migrations.SCRIPTS / "sqlite"))
     with sqlite3.connect(path) as connection:
-        for number, sql in migrations.scripts(after=0):
+        for number, sql in migrations.read_migrations(after=0):
             if number <= version:
-                connection.executescript(sql)
+                connection.executescript(sql + own.get(number, ""))
         connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
 
@@ -39,7 +40,9 @@ def tables(path: Path) -> dict[str, str]:
 
 
 def test_every_script_is_numbered_without_a_gap() -> None:
-    assert [n for n, _ in migrations.scripts(after=0)] == list(range(1, migrations.SCHEMA_VERSION + 1))
+    assert [n for n, _ in migrations.read_migrations(after=0)] == list(
+        range(1, migrations.SCHEMA_VERSION + 1)
+    )
 
 
 @pytest.mark.parametrize("version", AS_OF)
@@ -89,7 +92,7 @@ def test_a_newer_schema_is_left_alone(path: Path, clock: FakeClock, *, read_only
         connection.execute(f"PRAGMA user_version = {migrations.SCHEMA_VERSION + 1}")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(Unreadable, match="newer opsleuth") as raised:
+    with pytest.raises(UnreadableStoreError, match="newer opsleuth") as raised:
         Store.open(path, clock, Redactor(), read_only=read_only)
     assert raised.value.exit_code is ExitCode.UNREADABLE
     assert path.read_bytes() == before
@@ -97,7 +100,7 @@ def test_a_newer_schema_is_left_alone(path: Path, clock: FakeClock, *, read_only
 
 def test_an_older_schema_is_not_migrated_by_a_reader(path: Path, clock: FakeClock) -> None:
     older(path, 0)
-    with pytest.raises(Unreadable, match="db migrate"):
+    with pytest.raises(UnreadableStoreError, match="db migrate"):
         Store.open(path, clock, Redactor(), read_only=True)
     assert tables(path) == {}
 
@@ -108,7 +111,7 @@ def test_another_programs_database_is_left_alone(path: Path, clock: FakeClock) -
         connection.execute("CREATE TABLE bookmarks (url)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(Unreadable, match="another program"):
+    with pytest.raises(UnreadableStoreError, match="another program"):
         Store.open(path, clock, Redactor())
     assert path.read_bytes() == before
 
@@ -117,24 +120,24 @@ def test_a_file_that_is_no_database(path: Path, clock: FakeClock) -> None:
     path.parent.mkdir()
     path.write_bytes(b"dear diary " * 1000)
     before = path.read_bytes()
-    with pytest.raises(Unreadable, match="no SQLite database") as raised:
+    with pytest.raises(UnreadableStoreError, match="not an SQLite database") as raised:
         Store.open(path, clock, Redactor())
     assert str(path) in str(raised.value)
     assert path.read_bytes() == before
 
 
 def test_nothing_to_read(path: Path, clock: FakeClock) -> None:
-    with pytest.raises(NotFound, match="opsleuth run"):
+    with pytest.raises(NotFoundError, match="opsleuth run"):
         Store.open(path, clock, Redactor(), read_only=True)
     assert not path.parent.exists()
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path, clock: FakeClock) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotWritable) as raised:
+    with pytest.raises(NotWritableError) as raised:
         Store.open(tmp_path / "file" / "x.db", clock, Redactor())
     assert raised.value.exit_code is ExitCode.CONFIG
-    with pytest.raises(NotWritable, match="is no file"):
+    with pytest.raises(NotWritableError, match="is not a file"):
         Store.open(tmp_path, clock, Redactor())
 
 
@@ -142,7 +145,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, clock: FakeClock) -> Non
 def test_a_reader_reads_and_cannot_write(store: Store, path: Path, clock: FakeClock, run: str) -> None:
     with Store.open(path, clock, Redactor(), read_only=True) as reader:
         assert reader.runs.find("-").id == run
-        with pytest.raises(NotWritable, match="no permission to write"):
+        with pytest.raises(NotWritableError, match="no permission to write"):
             reader.control.set(run, "pause")
 
 
@@ -159,6 +162,22 @@ def test_only_the_owner_can_read(store: Store, path: Path, run: str) -> None:
 
 @ON_FILE
 def test_every_commit_reaches_the_disk(store: Store) -> None:
-    database = store._backing.db
+    database = store.database
     assert database.rows("PRAGMA journal_mode")[0][0] == "wal"
     assert database.rows("PRAGMA synchronous")[0][0] == 2
+
+
+def test_a_planted_trigger_is_refused_until_it_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    Store.open(path, SystemClock(), Redactor()).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TRIGGER sly AFTER INSERT ON approvals BEGIN UPDATE approvals SET status = 'approved'; END"
+        )
+    with pytest.raises(UnreadableStoreError, match=r"code that opsleuth did not make \(trigger sly\)"):
+        Store.open(path, SystemClock(), Redactor())
+    Store.open(path, SystemClock(), Redactor(), read_only=True).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TRIGGER sly")
+    connection.close()
+    Store.open(path, SystemClock(), Redactor()).close()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.checkpoints.bodies import CAP, bounded, cut
-from opsleuth.checkpoints.errors import Busy, NotFound, Unreadable
+from opsleuth.checkpoints.bodies import CAP, bound_record, cut_middle
+from opsleuth.checkpoints.errors import NotFoundError, RunBusyError, UnreadableStoreError
 from opsleuth.checkpoints.evidence import EvidenceMeta
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
@@ -105,33 +105,35 @@ def test_evidence_is_found_along_the_lineage(store: Store, run: str, clock: Fake
     assert store.evidence.get(child, "E1") == row
     assert store.evidence.record(child, "E1") == {"rows": [1, 2]}
     assert [r.id for r in store.evidence.list(child)] == ["E1"]
-    with pytest.raises(NotFound, match=r"'E2'.*near: E1"):
+    with pytest.raises(NotFoundError, match=r"'E2'.*near: E1"):
         store.evidence.get(child, "E2")
 
 
 @pytest.mark.parametrize("wrong", ["E0", "E", "7", "e1", "E1; DROP", "E99999999999", ""])
 def test_evidence_needs_its_id(store: Store, run: str, wrong: str) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         store.evidence.get(run, wrong)
 
 
+@pytest.mark.slow
 def test_equal_records_are_stored_once(store: Store, run: str) -> None:
     for number in range(1, 201):
         body = {"text": f"{number % 4} " + "x" * 50_000}
         store.results.put(run, f"r/t{number}c1", result(f"r/t{number}c1", body))
         store.observations.add(run, observation(number, body))
         store.evidence.put(run, number, META, {"value": body})
-    assert store._backing.db.rows("SELECT count(*) FROM bodies")[0][0] == 4
-    assert store._backing.db.rows("SELECT sum(length(data)) FROM bodies")[0][0] < 10_000
+    assert store.database.rows("SELECT count(*) FROM bodies")[0][0] == 4
+    assert store.database.rows("SELECT sum(length(data)) FROM bodies")[0][0] < 10_000
 
 
 def test_a_body_that_was_changed_is_refused(store: Store, run: str) -> None:
     row = store.evidence.put(run, 1, META, {"rows": 1})
-    store._backing.db.change("UPDATE bodies SET data = ?", (b"broken",))
-    with pytest.raises(Unreadable, match=row.sha256[:12]):
+    store.database.change("UPDATE bodies SET data = ?", (b"broken",))
+    with pytest.raises(UnreadableStoreError, match=row.sha256[:12]):
         store.evidence.record(run, "E1")
 
 
+@pytest.mark.slow
 def test_fifty_megabytes_keep_head_and_tail(store: Store, run: str) -> None:
     lines = {"output": "first line\n" + "0123456789" * 5_000_000 + "\nlast line", "rows": 3}
     tracemalloc.start()
@@ -150,7 +152,7 @@ def test_fifty_megabytes_keep_head_and_tail(store: Store, run: str) -> None:
 
 @given(st.lists(st.text(max_size=300) | st.integers(-99, 99), max_size=60), st.integers(400, 3000))
 def test_a_bounded_record_is_json_within_the_cap(items: list[object], cap: int) -> None:
-    text, left_out = bounded({"items": items}, cap)
+    text, left_out = bound_record({"items": items}, cap)
     found = json.loads(text)
     assert len(text.encode()) <= cap
     if left_out == 0:
@@ -162,7 +164,7 @@ def test_a_bounded_record_is_json_within_the_cap(items: list[object], cap: int) 
 
 @given(st.text(), st.integers(1, 50))
 def test_cut_counts_what_it_leaves_out(text: str, limit: int) -> None:
-    short, left_out = cut(text, limit)
+    short, left_out = cut_middle(text, limit)
     if not left_out:
         assert short == text
         return
@@ -187,7 +189,7 @@ def test_reports_and_requests(store: Store, second: Store, run: str) -> None:
     store.control.clear(run, "note", upto=seen[-1].id)
     store.control.clear(run, "pause")
     assert [r.text for r in store.control.pending(run)] == ["and at dns"]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         store.control.set("inv-nobody", "pause")
 
 
@@ -217,7 +219,7 @@ def test_prune_keeps_what_a_fork_reads(store: Store, run: str, clock: FakeClock)
     clock.advance(3600)
     child = fork(store, run, at=1)
     assert store.prune.candidates(clock.now()) == (lone,)
-    with store.lock(lone), pytest.raises(Busy):
+    with store.lock(lone), pytest.raises(RunBusyError):
         store.prune.remove(lone, clock.now())
     assert store.prune.remove(lone, clock.now())
     assert store.prune.reclaim() == 1
@@ -240,5 +242,5 @@ def test_what_came_after_prune_had_looked_stays(store: Store, run: str, clock: F
     store.runs.update(run, turn=7)
     assert not store.prune.remove(run, before)
     assert store.prune.remove(run, clock.now() + timedelta(1))
-    with pytest.raises(NotFound, match="removed meanwhile"):
+    with pytest.raises(NotFoundError, match="removed meanwhile"):
         fork(store, run, at=1)

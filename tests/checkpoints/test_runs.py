@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
-from opsleuth.checkpoints.errors import Ambiguous, Conflict, NotFound, Unreadable
+from opsleuth.checkpoints.errors import (
+    AmbiguousIdError,
+    ConflictError,
+    NotFoundError,
+    UnreadableStoreError,
+)
 from opsleuth.checkpoints.processes import this_process
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.clock import FakeClock
-from opsleuth.state.outcome import ExitCode, Status, StopReason, Verdict
+from opsleuth.state.run_status import ExitCode, Status, StopReason, Verdict
 
 
 def make(store: Store, run_id: str, **fields: object) -> str:
@@ -51,14 +56,14 @@ def test_a_run_comes_back_as_it_was_stored(store: Store, clock: FakeClock) -> No
 
 
 def test_an_id_is_taken_once(store: Store, run: str) -> None:
-    with pytest.raises(Conflict, match="taken"):
+    with pytest.raises(ConflictError, match="taken"):
         make(store, run)
 
 
 def test_update_names_what_it_does_not_know(store: Store, run: str) -> None:
     with pytest.raises(KeyError, match="verdickt"):
         store.runs.update(run, verdickt="x")
-    with pytest.raises(NotFound, match=run):
+    with pytest.raises(NotFoundError, match=run):
         store.runs.update("inv-20261129-7k3g", turn=1)
 
 
@@ -76,7 +81,7 @@ def test_find_by_a_few_letters(store: Store, clock: FakeClock) -> None:
     )
     assert store.runs.find("7k", project="bank").id == second
     assert store.runs.find(first, project="bank").id == first
-    with pytest.raises(Ambiguous) as raised:
+    with pytest.raises(AmbiguousIdError) as raised:
         store.runs.find("inv-2026")
     assert raised.value.near == (second, first)
     assert raised.value.exit_code is ExitCode.NOT_FOUND
@@ -84,14 +89,14 @@ def test_find_by_a_few_letters(store: Store, clock: FakeClock) -> None:
 
 @pytest.mark.parametrize("wrong", ["inv-20261129-7k3g", "zzzz", "", "%", "_", "inv-20261129-7k3f2"])
 def test_an_unknown_run_names_those_near(store: Store, run: str, wrong: str) -> None:
-    with pytest.raises(NotFound) as raised:
+    with pytest.raises(NotFoundError) as raised:
         store.runs.find(wrong)
     assert raised.value.near == (run,)
     assert [r.id for r in store.runs.list()] == [run]
 
 
 def test_an_empty_store_says_how_to_begin(store: Store) -> None:
-    with pytest.raises(NotFound, match="opsleuth run"):
+    with pytest.raises(NotFoundError, match="opsleuth run"):
         store.runs.find("-")
 
 
@@ -136,12 +141,12 @@ def test_running_without_a_process_is_interrupted(store: Store) -> None:
 )
 def test_a_damaged_row_does_not_hide_the_others(store: Store, run: str, damage: str) -> None:
     make(store, "inv-20261129-good")
-    store._backing.db.change(f"UPDATE runs SET {damage} WHERE id = ?", (run,))  # noqa: S608 - the cases above
+    store.database.change(f"UPDATE runs SET {damage} WHERE id = ?", (run,))
     listing = store.runs.list()
     assert [r.id for r in listing] == ["inv-20261129-good"]
     assert len(listing.warnings) == 1
     assert run in listing.warnings[0]
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableStoreError):
         store.runs.get(run)
     assert store.runs.find("good").id == "inv-20261129-good"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from opsleuth.checkpoints.spans import RUN, Span, spans
+from opsleuth.checkpoints.trace.spans import RUN, RunSpan, build_spans
 
 
 class Told:
@@ -35,7 +35,7 @@ def told() -> Told:
     return Told()
 
 
-def by_id(found: list[Span]) -> dict[str, Span]:
+def by_id(found: list[RunSpan]) -> dict[str, RunSpan]:
     return {span.id: span for span in found}
 
 
@@ -52,7 +52,7 @@ def test_a_run_of_one_attempt(told: Told) -> None:
     turn(told, 1)
     told(5, "model.completed", model="m", ms=800, usd="0.01")
     told(6, "run.completed", status="completed", verdict="healthy")
-    found = by_id(spans(told.events))
+    found = by_id(build_spans(told.events))
     assert [(s.kind, s.ms, s.status) for s in found.values()] == [
         ("run", 6000, "completed"), ("attempt", 6000, "completed"), ("node", 3000, "ok"), ("tool", 2000, "ok"),
         ("model", 800, "ok"),
@@ -71,7 +71,7 @@ def test_a_killed_attempt_ends_with_its_last_event_and_the_next_one_is_of_the_sa
     told(60, "run.resumed")
     turn(told, 61)
     told(70, "run.completed")
-    found = spans(told.events)
+    found = build_spans(told.events)
     killed = [s for s in found if s.status == "killed"]
     assert [(s.kind, s.ms) for s in killed] == [
         ("attempt", 4000),
@@ -89,7 +89,7 @@ def test_a_stopped_attempt_leaves_nothing_open(told: Told) -> None:
     told(1, "step.started")
     told(1, "tool.started", id="r/t1c1", tool="logs_search")
     told(3, "run.paused", status="paused")
-    assert [(s.kind, s.status) for s in spans(told.events) if s.kind != "run"] == [
+    assert [(s.kind, s.status) for s in build_spans(told.events) if s.kind != "run"] == [
         ("attempt", "paused"), ("node", "stopped"), ("tool", "stopped"),
     ]  # fmt: skip
 
@@ -97,7 +97,7 @@ def test_a_stopped_attempt_leaves_nothing_open(told: Told) -> None:
 def test_a_run_that_goes_on_is_open(told: Told) -> None:
     told(0, "run.started")
     turn(told, 1)
-    assert [s.kind for s in spans(told.events) if s.end is None] == ["run", "attempt"]
+    assert [s.kind for s in build_spans(told.events) if s.end is None] == ["run", "attempt"]
 
 
 def test_a_wait_for_a_person_is_a_span_over_attempts(told: Told) -> None:
@@ -108,7 +108,7 @@ def test_a_wait_for_a_person_is_a_span_over_attempts(told: Told) -> None:
     told.attempt = 2
     told(51, "run.resumed")
     told(52, "run.completed")
-    (waited,) = [s for s in spans(told.events) if s.kind == "approval"]
+    (waited,) = [s for s in build_spans(told.events) if s.kind == "approval"]
     assert (waited.name, waited.ms, waited.data["decision"]) == ("A1", 49_000, "approved")
 
 
@@ -118,11 +118,11 @@ def test_a_call_that_failed_or_never_started_has_its_status(told: Told) -> None:
     told(1, "step.started")
     told(2, "tool.completed", id="r/t1c1", tool="logs_search", status="timeout", error="no answer", ms=500)
     told(2, "tool.denied", id="r/t1c2", tool="service_restart", status="not_permitted", error="denied")
-    found = [s for s in spans(told.events) if s.kind == "tool"]
+    found = [s for s in build_spans(told.events) if s.kind == "tool"]
     assert sorted((s.name, s.status, s.ms) for s in found) == [
         ("logs_search", "timeout", 500), ("service_restart", "denied", 0),
     ]  # fmt: skip
 
 
 def test_nothing_gives_nothing() -> None:
-    assert spans([]) == []
+    assert build_spans([]) == []

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opsleuth.checkpoints.sqlite.saver import Saver
+from opsleuth.checkpoints.sqlite.saver import SqliteCheckpointSaver
 from opsleuth.checkpoints.store import Store
 
 
@@ -22,4 +22,9 @@ def test_versions_grow_in_the_order_of_text(store: Store) -> None:
 
 @given(st.integers(1, 10**8 - 2))
 def test_the_next_is_greater(number: int) -> None:
-    assert Saver.get_next_version(Saver.__new__(Saver), f"{number:08d}", None) > f"{number:08d}"
+    assert (
+        SqliteCheckpointSaver.get_next_version(
+            SqliteCheckpointSaver.__new__(SqliteCheckpointSaver), f"{number:08d}", None
+        )
+        > f"{number:08d}"
+    )

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from stored_runs import DOCUMENT, DONE, TRACE, Program, fill
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import FakeClock
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from opsleuth.checkpoints.approvals import Approval
-from opsleuth.console.questions import panel
-from opsleuth.console.terminal import DEAF_SECONDS, Terminal
-from opsleuth.graph.decisions import Reply
+from opsleuth.console.approval_questions import render_question
+from opsleuth.console.terminal_prompt import DEAF_SECONDS, TerminalPrompt
+from opsleuth.graph.approvals.decisions import OperatorReply
 
 ASKED = Approval(
     about="call",
@@ -64,7 +64,7 @@ def terminal() -> Iterator[tuple[Person, str]]:
         os.close(master)
 
 
-def asked(question: Approval, *acts: Act, later: Approval | None = None) -> tuple[Reply | None, str]:
+def asked(question: Approval, *acts: Act, later: Approval | None = None) -> tuple[OperatorReply | None, str]:
     """What the terminal makes of a person who does these things, one after the other."""
     with terminal() as (person, path):
 
@@ -77,7 +77,7 @@ def asked(question: Approval, *acts: Act, later: Approval | None = None) -> tupl
         thread.start()
         rows: Sequence[Approval] = [question] * 3 + [later or question]
         counted = iter(range(10**9))
-        reply = Terminal(path)(question, lambda: rows[min(next(counted), 3)] if later else question)
+        reply = TerminalPrompt(path)(question, lambda: rows[min(next(counted), 3)] if later else question)
         thread.join(5)
         return reply, person.seen
 
@@ -92,13 +92,12 @@ def types(keys: str, pause: float = PAUSE) -> Act:
 
 def test_one_key_approves() -> None:
     reply, _ = asked(ASKED, types("y"))
-    assert reply == Reply("approved")
+    assert reply == OperatorReply("approved")
 
 
 def test_a_word_does_not_approve_and_the_next_key_does() -> None:
-    """A4."""
     reply, seen = asked(ASKED, types("maybe"), lambda p: p.until("Several keys"), types("y"))
-    assert reply == Reply("approved")
+    assert reply == OperatorReply("approved")
     assert "Several keys" in seen
 
 
@@ -109,7 +108,7 @@ def test_other_keys_approve_nothing(keys: str) -> None:
 
 
 def test_keys_typed_too_early_do_not_approve() -> None:
-    """A8: before the question was drawn, and while it is just being read."""
+    """Neither before the question is drawn nor while it is just being read."""
     with terminal() as (person, path):
         person.type("yyy")
 
@@ -120,12 +119,12 @@ def test_keys_typed_too_early_do_not_approve() -> None:
             person.type("p")
 
         threading.Thread(target=play, daemon=True).start()
-        assert Terminal(path)(ASKED, lambda: ASKED) is None
+        assert TerminalPrompt(path)(ASKED, lambda: ASKED) is None
 
 
 def test_a_denial_has_a_reason() -> None:
     reply, _ = asked(ASKED, types("n"), lambda p: p.until("Reason"), types("not the cause\r", 0.0))
-    assert reply == Reply("denied", "not the cause")
+    assert reply == OperatorReply("denied", "not the cause")
 
 
 def test_an_edit_changes_one_argument() -> None:
@@ -135,6 +134,7 @@ def test_an_edit_changes_one_argument() -> None:
     assert reply.arguments == {"service": "orders-api", "version": "2.13.3"}
 
 
+@pytest.mark.slow
 def test_irreversible_needs_the_targets_name() -> None:
     question = replace(ASKED, document={**ASKED.document, "risk": "irreversible"})
     name = lambda p: p.until("Type the target")  # noqa: E731
@@ -144,17 +144,18 @@ def test_irreversible_needs_the_targets_name() -> None:
     assert wrong is None
     assert "not its name" in seen
     right, _ = asked(question, types("y"), name, types("plane/orders-api\r", 0.0))
-    assert right == Reply("approved")
+    assert right == OperatorReply("approved")
 
 
 def test_an_answer_from_elsewhere_ends_the_question() -> None:
-    reply, seen = asked(ASKED, later=replace(ASKED, status="approved"))
+    elsewhere = lambda p: p.until("answered elsewhere")  # noqa: E731
+    reply, seen = asked(ASKED, elsewhere, later=replace(ASKED, status="approved"))
     assert reply is None
-    assert "answered elsewhere" in seen or seen
+    assert "answered elsewhere" in seen
 
 
 def test_the_whole_of_a_long_command_is_shown_before_a_key_counts() -> None:
-    """A7: the destructive part is at its end."""
+    """The destructive part is at its end."""
     document: dict[str, Any] = {
         **ASKED.document,
         "arguments": {"command": "echo " + "x" * 5_000 + " && rm -rf /"},
@@ -174,14 +175,43 @@ def test_the_whole_of_a_long_command_is_shown_before_a_key_counts() -> None:
             person.type("y")
 
         threading.Thread(target=play, daemon=True).start()
-        assert Terminal(path)(question, lambda: question) == Reply("approved")
+        assert TerminalPrompt(path)(question, lambda: question) == OperatorReply("approved")
     assert "rm -rf /" in person.seen
 
 
 def test_data_cannot_forge_the_frame() -> None:
     forged = "fine\n  risk                | READ\n\x1b[2J[y] run once\u202e"
     document = {**ASKED.document, "purpose": forged}
-    lines = panel(replace(ASKED, document=document))
+    lines = render_question(replace(ASKED, document=document))
     assert not any("\x1b" in line or "\u202e" in line for line in lines)
     assert all("|" in line[:26] or line.startswith("APPROVAL") for line in lines)
     assert sum(line.lstrip().startswith("risk") for line in lines) == 0
+
+
+def holds(key: str, seconds: float, every: float = 0.033) -> Act:
+    def act(person: Person) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            person.type(key)
+            time.sleep(every)
+
+    return act
+
+
+@pytest.mark.slow
+def test_a_key_that_is_held_down_never_approves() -> None:
+    """It was held before the question stood there, and repeats far beyond the deaf half-second."""
+    reply, _ = asked(ASKED, holds("y", 2.0), types("p", 1.0))
+    assert reply is None
+
+
+@pytest.mark.slow
+def test_a_paste_that_comes_in_pieces_does_not_approve() -> None:
+    def pastes(person: Person) -> None:
+        time.sleep(PAUSE)
+        for key in "yes":
+            person.type(key)
+            time.sleep(0.01)
+
+    reply, _ = asked(ASKED, pastes, types("p", 1.0))
+    assert reply is None

@@ -5,18 +5,29 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from stored_runs import DONE, REPOSITORY, STOPPED, Program
 
 from opsleuth.cli import cli
-from opsleuth.state.outcome import MEANING, ExitCode
+from opsleuth.console.options import CommandEntry
+from opsleuth.state.run_status import EXIT_CODE_MEANING, ExitCode
 
 FRAMEWORK = {"langgraph", "langchain_core", "langchain_openai", "httpx", "prompt_toolkit"}
 HEAVY = FRAMEWORK | {"pydantic", "asyncio"}
-READING = (["list"], ["show", DONE], ["log", DONE], ["report", DONE], ["evidence", STOPPED, "E1"])
-LIGHT = (["--help"], ["version"], ["exit-codes"], ["run", "--help"])
+SERVICE = {"uvicorn", "fastapi", "procrastinate", "psycopg", "mcp"}
+READING = (
+    ["approvals"],
+    ["list"],
+    ["show", DONE],
+    ["log", DONE],
+    ["report", DONE],
+    ["evidence", STOPPED, "E1"],
+)
+LIGHT = (["--help"], ["--version"], ["nonsense"], ["version"], ["exit-codes"], ["run", "--help"])
 PROBE = """
 import sys
 from opsleuth.cli import main
@@ -27,15 +38,17 @@ except SystemExit:
 """
 
 
-def loaded(program: Program, command: list[str]) -> set[str]:
+def loaded(
+    program: Program, command: list[str], probe: str = PROBE, asked: Mapping[str, str] = MappingProxyType({})
+) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, *command],
-        env=program.environment(),
+        [sys.executable, "-c", probe, *command],
+        env=program.environment(**asked),
         capture_output=True,
         text=True,
         check=True,
     )
-    return set(ast.literal_eval(done.stderr))
+    return set(ast.literal_eval(done.stderr.splitlines()[-1]))
 
 
 @pytest.mark.parametrize("command", READING, ids=" ".join)
@@ -48,95 +61,115 @@ def test_help_and_version_load_the_command_line_alone(program: Program, command:
     assert not loaded(program, command) & (HEAVY | {"rich", "sqlite3", "json"})
 
 
+@pytest.mark.slow
 def test_exit_codes_are_those_of_the_code(bare: Program) -> None:
     table = json.loads(bare("exit-codes", "--json").stdout)["exit_codes"]
     assert {row["code"]: row["meaning"] for row in table} == {
-        int(code): text for code, text in MEANING.items()
+        int(code): text for code, text in EXIT_CODE_MEANING.items()
     }
     lines = bare("exit-codes").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [str(int(code)) for code in MEANING]
+    assert [line.split()[0] for line in lines] == [str(int(code)) for code in EXIT_CODE_MEANING]
 
 
 def test_exit_codes_are_those_of_the_documentation() -> None:
     rows = re.findall(
         r"^\| (\d+) \| (.+) \|$", (REPOSITORY / "docs" / "exit-codes.md").read_text("utf-8"), re.MULTILINE
     )
-    assert {int(code): text for code, text in rows} == {int(code): text for code, text in MEANING.items()}
+    assert {int(code): text for code, text in rows} == {
+        int(code): text for code, text in EXIT_CODE_MEANING.items()
+    }
 
 
-def deferred(path: Path) -> set[str]:
-    """Modules that are imported inside of functions."""
+LOAD_ALL = """
+import sys
+from opsleuth.cli import cli
+for name in cli.commands:
+    cli.commands[name]
+print(sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+def test_the_code_of_every_command_loads_without_the_framework(program: Program) -> None:
+    """What `--help` of a command loads is its file; what is heavy is imported where the command runs."""
+    assert not loaded(program, [], LOAD_ALL) & (HEAVY | SERVICE)
+
+
+@pytest.mark.parametrize("words", ["opsleuth ", "opsleuth lo"])
+def test_completing_a_command_loads_the_command_line_alone(program: Program, words: str) -> None:
+    asked = {"_OPSLEUTH_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "1"}
+    assert not loaded(program, [], asked=asked) & (HEAVY | {"rich", "sqlite3", "json"})
+
+
+@pytest.mark.parametrize("words", ["opsleuth resume ", "opsleuth run --name x "])
+def test_completing_a_run_loads_no_framework(program: Program, words: str) -> None:
+    count = str(len(words.split(" ")) - 1)
+    asked = {"_OPSLEUTH_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": count}
+    assert not loaded(program, [], asked=asked) & HEAVY
+
+
+def test_without_a_word_the_commands_fit_a_screen(bare: Program) -> None:
+    shown = bare().stderr
+    assert len(shown.splitlines()) <= 23
+    assert max(map(len, shown.splitlines())) <= 80
+    listed = set(re.findall(r"[a-z-]+", shown))
+    assert {entry.name for entry in cli.entries} <= listed
+    assert "opsleuth --help" in shown
+
+
+def summary(entry: CommandEntry) -> str:
+    return entry.load().get_short_help_str(limit=1000)
+
+
+@pytest.mark.parametrize("entry", cli.entries, ids=lambda e: e.name)
+def test_the_table_of_commands_has_the_name_and_the_help_of_each(entry: CommandEntry) -> None:
+    assert (entry.name, entry.summary) == (entry.load().name, summary(entry))
+
+
+def test_a_command_that_is_mistyped_is_answered_with_those_like_it(bare: Program) -> None:
+    done = bare("shwo")
+    assert done.returncode == 2
+    assert "No such command 'shwo'. Did you mean 'show'?" in done.stderr
+
+
+def modules_imported_late(path: Path) -> set[str]:
+    """Modules that are imported inside of functions of a file."""
     found: set[str] = set()
     for function in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(function, ast.FunctionDef):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for node in ast.walk(function):
                 if isinstance(node, ast.ImportFrom):
-                    names = {f"{node.module}.{alias.name}" for alias in node.names}
-                    found |= names if node.module == "opsleuth.console" else {str(node.module)}
+                    found |= {module_of(str(node.module), alias.name) for alias in node.names}
                 elif isinstance(node, ast.Import):
                     found |= {alias.name for alias in node.names}
     return found
 
 
-def test_only_what_is_heavy_is_imported_late() -> None:
-    late = {
-        name
-        for path in [REPOSITORY / "cli.py", *(REPOSITORY / "console").rglob("*.py")]
-        for name in deferred(path)
-    }
-    assert late == {
-        "asyncio",
-        "click.shell_completion",
-        "importlib.metadata",
-        "mcp",
-        "mcp.server",
-        "opsleuth.checkpoints.store",
-        "opsleuth.console.about",
-        "opsleuth.console.config_show",
-        "opsleuth.console.approvals",
-        "opsleuth.console.doctor",
-        "opsleuth.console.dev",
-        "opsleuth.console.events",
-        "opsleuth.console.failure",
-        "opsleuth.console.alert_fetch",
-        "opsleuth.console.interruption",
-        "opsleuth.console.html.page",
-        "opsleuth.console.upkeep",
-        "opsleuth.console.option_files",
-        "opsleuth.console.lab",
-        "opsleuth.console.watch",
-        "opsleuth.console.run_settings",
-        "opsleuth.console.database",
-        "opsleuth.console.output",
-        "opsleuth.console.reading",
-        "opsleuth.console.rules",
-        "opsleuth.console.running",
-        "opsleuth.console.mcp_server",
-        "opsleuth.console.configured_sources",
-        "opsleuth.console.init",
-        "opsleuth.console.states",
-        "opsleuth.console.stepping",
-        "opsleuth.console.steering",
-        "opsleuth.console.telemetry",
-        "opsleuth.console.terminal",
-        "opsleuth.console.tool_commands",
-        "opsleuth.evals",
-        "opsleuth.graph",
-        "opsleuth.graph.decisions",
-        "opsleuth.graph.drawing",
-        "opsleuth.graph.edits",
-        "opsleuth.graph.prepare",
-        "opsleuth.graph.session",
-        "opsleuth.scenarios.acting",
-        "opsleuth.tools.sources.incident",
-        "opsleuth.graph.stepping",
-        "opsleuth.scenarios.orders",
-        "prompt_toolkit",
-        "prompt_toolkit.completion",
-        "prompt_toolkit.document",
-        "prompt_toolkit.history",
-        "zoneinfo",
-    }
+def module_of(package: str, name: str) -> str:
+    """The module that `from package import name` loads: of ours the name may be one."""
+    place = REPOSITORY / "src" / Path(*package.split("."))
+    return f"{package}.{name}" if (place / f"{name}.py").exists() or (place / name).is_dir() else package
+
+
+def own_name(path: Path) -> str:
+    parts = path.relative_to(REPOSITORY).with_suffix("").parts
+    return ".".join(("opsleuth", *(part for part in parts if part != "__init__")))
+
+
+LATE = [
+    path
+    for path in [REPOSITORY / "cli.py", *sorted((REPOSITORY / "console").rglob("*.py"))]
+    if modules_imported_late(path)
+]
+
+
+@pytest.mark.parametrize("path", LATE, ids=own_name)
+def test_an_import_inside_a_function_saves_the_module_from_loading_it(path: Path) -> None:
+    """Where the file loads that module anyhow, the import belongs at its top."""
+    code = f"import sys, {own_name(path)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded_anyhow = set(done.stdout.split())
+    assert own_name(path) in loaded_anyhow
+    assert sorted(modules_imported_late(path) & loaded_anyhow) == []
 
 
 def test_version(bare: Program) -> None:
@@ -196,9 +229,9 @@ def test_an_idle_pipe_on_stdin_is_not_waited_for(bare: Program) -> None:
 
 def test_an_internal_error_goes_to_the_log_file(program: Program, tmp_path: Path) -> None:
     breaking = (
-        "import opsleuth.console.reading as r, opsleuth.cli as c\n"
+        "import opsleuth.console.commands.show_run as r, opsleuth.cli as c\n"
         "def broken(*_, **__): raise RuntimeError('token=abcd1234efgh5678ijkl \\x1b[31m')\n"
-        "r.show = broken\n"
+        "r.print_run_summary = broken\n"
         "c.main(['show', '-'])\n"
     )
     done = subprocess.run(

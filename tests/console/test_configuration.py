@@ -2,18 +2,18 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import run_python
 from stored_runs import Program
 
 HIDDEN = "made-up-secret-0815"
 AS_ADMINISTERED = (
-    "import sys, pathlib, opsleuth.state.configfile as files\n"
+    "import sys, pathlib, opsleuth.configuration.config_file as files\n"
     "files.SYSTEM = pathlib.Path(sys.argv.pop(1))\n"
     "from opsleuth.cli import main\n"
     "main()\n"
@@ -46,15 +46,8 @@ class Machine:
             XDG_CONFIG_HOME=str(self.home / "conf"), XDG_STATE_HOME=str(self.home / "state"), **variables
         )
         environment.pop("OPSLEUTH_DB")
-        return subprocess.run(
-            [sys.executable, "-c", AS_ADMINISTERED, str(self.home / "etc"), *arguments],
-            env=environment,
-            cwd=self.project,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            stdin=subprocess.DEVNULL,
+        return run_python(
+            ["-c", AS_ADMINISTERED, str(self.home / "etc"), *arguments], env=environment, cwd=self.project
         )
 
     def shown(self, *arguments: str, **variables: str) -> Mapping[str, Any]:
@@ -107,7 +100,7 @@ def test_what_a_file_says_holds_for_every_command(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[options]\nmax_turn = 3", "no option: the options are color, db, db_checkpoints, environment"),
+        ("[options]\nmax_turn = 3", "not an option: the options are color, db, db_checkpoints, environment"),
         ("[options]\nmax_turns = 0", "0 is not in the range"),
         ("[options]\nmax_turns = true", "write one value"),
         ('[options]\nplain = "yes"', "write true or false"),
@@ -116,7 +109,7 @@ def test_what_a_file_says_holds_for_every_command(machine: Machine) -> None:
         ('[options]\nmodel = "m"', "[profiles.NAME] model"),
         ("[options]\njson = true", "give --json there"),
         ("options = 3", "write it under [options]"),
-        ("[options", "no valid TOML"),
+        ("[options", "not valid TOML"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_with_the_file(machine: Machine, text: str, says: str) -> None:

@@ -6,22 +6,19 @@ from pathlib import Path
 import pytest
 import servers
 from loop_rig import Loop
-from places import postgres, server
 from step_rig import RUN, begun
 from stored_runs import DONE, Program
 
-from opsleuth.checkpoints.errors import Unreadable
-from opsleuth.checkpoints.moving import move
-from opsleuth.checkpoints.places import Server
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.copy_runs import copy_runs
+from opsleuth.checkpoints.database_urls import PostgresServer
+from opsleuth.checkpoints.errors import UnreadableStoreError
 from opsleuth.checkpoints.store import Store
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.outcome import ExitCode
-
-__all__ = ["postgres", "server"]
+from opsleuth.state.run_status import ExitCode
 
 
-def opened(place: Path | Server) -> Store:
+def opened(place: Path | PostgresServer) -> Store:
     return Store.open(place, SystemClock(), Redactor())
 
 
@@ -43,11 +40,11 @@ def test_a_file_moves_to_a_server_and_its_runs_go_on_there(
 
 
 def test_checkpoints_move_and_the_run_ends_there_as_it_would_have_here(
-    tmp_path: Path, server: Server
+    tmp_path: Path, server: PostgresServer
 ) -> None:
     begun(tmp_path).store.close()
     with opened(tmp_path / "store.db") as source, opened(server) as target:
-        moved = move(source, target)
+        moved = copy_runs(source, target)
         assert moved.runs == (RUN,)
         assert [p.values for p in target.history.list(RUN)] == [p.values for p in source.history.list(RUN)]
         assert moved.rows["checkpoints"] == len(source.history.list(RUN)) + 1  # the input's besides
@@ -58,14 +55,14 @@ def test_checkpoints_move_and_the_run_ends_there_as_it_would_have_here(
 
 
 def test_a_run_that_is_held_is_passed_over_and_one_that_was_changed_is_refused(
-    tmp_path: Path, server: Server
+    tmp_path: Path, server: PostgresServer
 ) -> None:
     begun(tmp_path).store.close()
     with opened(tmp_path / "store.db") as source, opened(server) as target:
         with source.lock(RUN):
-            assert move(source, target).held == (RUN,)
+            assert copy_runs(source, target).held == (RUN,)
         source.database.change("UPDATE events SET node = 'elsewhere' WHERE seq = 2")
-        with pytest.raises(Unreadable, match="does not hold"):
-            move(source, target)
+        with pytest.raises(UnreadableStoreError, match="does not hold"):
+            copy_runs(source, target)
         assert target.runs.get(RUN) is None
         assert target.database.rows("SELECT 1 FROM events") == []

@@ -1,6 +1,7 @@
 """Every exit code of the table is reached: by the program itself, or by a whole run whose outcome holds it."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,15 +14,15 @@ from seat_rig import RUN
 from seats import away
 from stored_runs import REPOSITORY, Program
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.evals.results import document, made_by
-from opsleuth.evals.score import Score
-from opsleuth.graph import decisions
-from opsleuth.graph.decisions import Person
-from opsleuth.scenarios.orders import write_case
+from opsleuth.evals.results_file import build_results_document, describe_eval_setup
+from opsleuth.evals.score import CaseScore
+from opsleuth.graph.approvals import decisions
+from opsleuth.graph.approvals.decisions import AnsweringPerson
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.scenarios.orders_incident import write_case
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.outcome import MEANING, ExitCode
+from opsleuth.state.run_status import EXIT_CODE_MEANING, ExitCode
 
 ACTS = looks("gateway", tool="restart")
 ENDS = concludes("done", "E1")
@@ -44,7 +45,13 @@ def internal(folder: Path) -> int:
 def denied(folder: Path) -> int:
     assert run(folder, ACTS, ENDS) == ExitCode.WAITING
     with opened(folder) as store:
-        decisions.deny(store, RUN, "A1", "not now", Person("a person", "command"))
+        decisions.record_answer(
+            store,
+            RUN,
+            "A1",
+            decisions.OperatorReply("denied", reason="not now"),
+            AnsweringPerson("a person", "command"),
+        )
     return run(folder, ACTS, ENDS, verb="resume")
 
 
@@ -95,8 +102,10 @@ def worse(folder: Path) -> int:
         "status": "completed", "answered": "a (cpu)", "store": "", "repeat": 1,
     }  # fmt: skip
     for name, right in (("a", True), ("b", False)):
-        scores = [Score(**common, case=f"c{n:02}", top1=right, run=f"inv-{n}") for n in range(20)]
-        (folder / name).write_text(json.dumps(document("shop", made_by("offline"), scores)))
+        scores = [CaseScore(**common, case=f"c{n:02}", top1=right, run=f"inv-{n}") for n in range(20)]
+        (folder / name).write_text(
+            json.dumps(build_results_document("shop", describe_eval_setup("offline"), scores))
+        )
     (folder / "gate.toml").write_text('[[rule]]\nmetric = "top1"\nmax_drop = 0\n')
     program = Program(folder / "store.db", folder)
     compared = ("eval", "compare", str(folder / "a"), str(folder / "b"), "--gate", str(folder / "gate.toml"))
@@ -143,7 +152,9 @@ def test_it_is_reached(tmp_path: Path, code: ExitCode) -> None:
 
 
 def test_none_is_left_out() -> None:
-    assert REACHED.keys() | ELSEWHERE.keys() == set(MEANING)
+    assert REACHED.keys() | ELSEWHERE.keys() == set(EXIT_CODE_MEANING)
     for code, path in ELSEWHERE.items():
         text = (REPOSITORY / path).read_text("utf-8")
-        assert f"ExitCode.{code.name}" in text or f"== {int(code)}" in text
+        assert re.search(rf"ExitCode\.{code.name}\b|== {int(code)}\b", text), (
+            f"{path} does not reach {code.name}"
+        )

@@ -12,10 +12,10 @@ from loop_rig import Loop, looks
 from step_rig import RUN, begun
 from stored_runs import Program
 
-from opsleuth.checkpoints.approvals import Answer
-from opsleuth.checkpoints.errors import Conflict, Unreadable
-from opsleuth.checkpoints.scripts import SCHEMA_VERSION
-from opsleuth.state.outcome import Status
+from opsleuth.checkpoints.approvals import ApprovalAnswer
+from opsleuth.checkpoints.errors import ConflictError, UnreadableStoreError
+from opsleuth.checkpoints.migrations import SCHEMA_VERSION
+from opsleuth.state.run_status import Status
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def _foreign_table(lines: list[str]) -> list[str]:
         (_changed_body, "does not have this hash"),
         (_foreign_table, "does not know"),
         (lambda lines: [*lines, json.dumps(["control", {"run": RUN, "kind": "terminate"}])], "does not know"),
-        (lambda lines: _rows(lines, "reports", run="inv-20240501-b002"), "none of"),
+        (lambda lines: _rows(lines, "reports", run="inv-20240501-b002"), "not among"),
         (lambda lines: _rows(lines, "runs", parent="inv-20240501-b002"), "fork of a run"),
         (lambda lines: _rows(lines, "runs", settings="[" * 100_000), "settings"),
         (lambda lines: _rows(lines, "runs", turn=None), "does not fit"),
@@ -144,13 +144,16 @@ def _foreign_table(lines: list[str]) -> list[str]:
         (lambda lines: _rows(lines, "events", data="\ud800"), "surrogate"),
         (lambda lines: [line for line in lines if not line.startswith('["runs"')], "does not hold"),
         (lambda lines: _rows(lines, "checkpoints", type="json"), "the form 'json'"),
-        (lambda lines: [*lines, "[1, 2]"], "no row"),
-        (lambda lines: [*lines, "[" * 100_000], "no exported run"),
-        (lambda lines: [json.dumps(json.loads(lines[0]) | {"runs": ["../../x"]}), *lines[1:]], "no run id"),
+        (lambda lines: [*lines, "[1, 2]"], "not a row"),
+        (lambda lines: [*lines, "[" * 100_000], "not an exported run"),
+        (
+            lambda lines: [json.dumps(json.loads(lines[0]) | {"runs": ["../../x"]}), *lines[1:]],
+            "not a run id",
+        ),
         (lambda lines: [json.dumps(json.loads(lines[0]) | {"runs": []}), *lines[1:]], "names no"),
         (lambda lines: ['{"opsleuth": 1}', *lines[1:]], "names no"),
-        (lambda _: ["[]"], "no exported run"),
-        (lambda _: [], "no exported run"),
+        (lambda _: ["[]"], "not an exported run"),
+        (lambda _: [], "not an exported run"),
     ],
 )
 def test_a_file_that_does_not_hold_is_refused_whole(
@@ -169,11 +172,24 @@ def test_a_file_that_does_not_hold_is_refused_whole(
     assert json.loads(there("list", "--json").stdout)["runs"] == []
 
 
+@pytest.mark.parametrize("flags", [[], ["--read-only"]])
+def test_an_import_under_read_only_stays_so(
+    kept: tuple[Program, Loop], tmp_path: Path, flags: list[str]
+) -> None:
+    _, loop = kept
+    loop.resume(RUN)
+    loop.store.transfer.write(RUN, tmp_path / "run.gz", with_evidence=False)
+    (tmp_path / "there").mkdir()
+    there = Program(tmp_path / "there" / "store.db", tmp_path)
+    assert there(*flags, "import", str(tmp_path / "run.gz")).returncode == 0
+    assert Loop(tmp_path / "there").store.runs.find(RUN).settings["read_only"] is bool(flags)
+
+
 def test_a_file_brings_no_say_in_what_is_reached_run_or_allowed(tmp_path: Path) -> None:
     loop = Loop(tmp_path)
     loop.start(looks("a", tool="restart"), run=RUN)
     asked = loop.store.approvals.list(RUN)[0]
-    yes = Answer(decision="approved", by="ann", via="command", digest=asked.digest)
+    yes = ApprovalAnswer(decision="approved", by="ann", via="command", digest=asked.digest)
     loop.store.approvals.answer(RUN, asked.id, yes)
     loop.store.transfer.write(RUN, tmp_path / "run.gz", with_evidence=True)
     lines = gzip.decompress((tmp_path / "run.gz").read_bytes()).decode().splitlines()
@@ -234,9 +250,9 @@ def test_a_fork_takes_its_parent_along(kept: tuple[Program, Loop], tmp_path: Pat
         there("evidence", child, "E1", "--json").stdout == program("evidence", child, "E1", "--json").stdout
     )
     assert there("log", child, "--verify").returncode == 0
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableStoreError):
         loop.store.transfer.read(tmp_path / "script.json", dict)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         loop.store.transfer.read(tmp_path / "run.gz", dict)
 
 

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 import servers
-from places import place, postgres, told
+from places import told
 from stored_runs import Program
 
-from opsleuth.checkpoints.places import Place
-from opsleuth.state.outcome import ExitCode
+from opsleuth.checkpoints.database_urls import Place
+from opsleuth.state.run_status import ExitCode
 
-__all__ = ["place", "postgres"]
-
-PASSWORD = "correct-horse-battery"  # noqa: S105 - the server asks for none
+PASSWORD = "correct-horse-battery"
 
 
 @pytest.fixture
@@ -52,6 +50,7 @@ def document(program: Program, *words: str) -> Any:
     return json.loads(ok(program, *words, "--json"))
 
 
+@pytest.mark.slow
 def test_from_the_question_to_the_checked_change_and_what_is_kept_of_it(
     program: Program, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -60,9 +59,9 @@ def test_from_the_question_to_the_checked_change_and_what_is_kept_of_it(
     (asked,) = document(program, "approvals")["approvals"]
     run = asked["run"]
     assert "still waits" in program("resume", run, "--no-input").stderr
-    ok(program, "approve", run, "A1", "--hash", "0" * 16, code=ExitCode.USAGE)
-    ok(program, "approve", run, "A1", "--hash", asked["digest"][:16])
-    assert "already" in program("approve", run, "A1", "--hash", asked["digest"][:16]).stderr
+    ok(program, "approve", run, "A1", "--digest", "0" * 16, code=ExitCode.USAGE)
+    ok(program, "approve", run, "A1", "--digest", asked["digest"][:16])
+    assert "already" in program("approve", run, "A1", "--digest", asked["digest"][:16]).stderr
 
     (listed,) = document(program, "list")["runs"]
     assert (listed["id"], listed["status"]) == (run, "completed")

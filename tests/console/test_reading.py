@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from stored_runs import DONE, FORK, STOPPED, Program
 
-from opsleuth.console import text as texts
+from opsleuth.console import terminal_text as texts
 
 SCREENS = (
     ["list"],
@@ -58,8 +58,8 @@ def test_older_consoles_get_what_they_can_print(program: Program, command: list[
 @pytest.mark.parametrize("columns", ["80", "120"])
 def test_the_list_is_aligned_in_cells(program: Program, columns: str) -> None:
     lines = program("list", COLUMNS=columns).stdout.splitlines()
-    assert all(texts.width(line) <= int(columns) for line in lines)
-    at = texts.width(lines[0].partition("QUESTION")[0])
+    assert max(map(texts.measure_width, lines)) <= int(columns)
+    at = texts.measure_width(lines[0].partition("QUESTION")[0])
     for line in lines[1:4]:
         assert line[at - 2 : at] == "  "
         assert line[at] != " "

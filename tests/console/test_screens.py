@@ -9,10 +9,10 @@ import pytest
 from stored_runs import HOSTILE, STOPPED
 
 from opsleuth.checkpoints.store import Store
-from opsleuth.console import events, report, tables
-from opsleuth.console import text as texts
+from opsleuth.console import event_lines, report_text, run_tables
+from opsleuth.console import terminal_text as texts
 from opsleuth.console.screen import Screen
-from opsleuth.console.times import Display, zone
+from opsleuth.console.time_formats import TimeDisplay, find_time_zone
 
 Golden = Callable[[str, str], None]
 SCREENS: dict[str, dict[str, Any]] = {
@@ -40,40 +40,53 @@ def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_live_lines(form: str, case_trace: list[events.Event], golden: Golden) -> None:
-    shown = [event for event in case_trace if events.shown_live(event)]
+def test_live_lines(form: str, case_trace: list[event_lines.Event], golden: Golden) -> None:
+    shown = [event for event in case_trace if event_lines.is_shown_live(event)]
     golden(
-        f"live-{form}", drawn(lambda screen: [events.line(event, screen) for event in shown], **SCREENS[form])
+        f"live-{form}",
+        drawn(
+            lambda screen: [event_lines.format_event_line(event, screen) for event in shown], **SCREENS[form]
+        ),
     )
 
 
-def test_log(form: str, case_trace: list[events.Event], golden: Golden) -> None:
-    golden(f"log-{form}", drawn(lambda screen: tables.log(case_trace, screen), **SCREENS[form]))
+def test_log(form: str, case_trace: list[event_lines.Event], golden: Golden) -> None:
+    golden(
+        f"log-{form}", drawn(lambda screen: run_tables.render_log_lines(case_trace, screen), **SCREENS[form])
+    )
 
 
 def test_report(form: str, document: dict[str, Any], golden: Golden) -> None:
-    golden(f"report-{form}", drawn(lambda screen: report.text(document, screen), **SCREENS[form]))
+    golden(
+        f"report-{form}",
+        drawn(lambda screen: report_text.format_report_lines(document, screen), **SCREENS[form]),
+    )
 
 
 def test_whole_report(document: dict[str, Any], golden: Golden) -> None:
-    golden("report-full", drawn(lambda screen: report.text(document, screen, full=True), width=100))
+    golden(
+        "report-full",
+        drawn(lambda screen: report_text.format_report_lines(document, screen, full=True), width=100),
+    )
 
 
 def test_report_as_markdown(document: dict[str, Any], golden: Golden) -> None:
-    golden("report-md", report.markdown(document, Display(zone("Asia/Tokyo"))))
+    golden(
+        "report-md", report_text.format_report_markdown(document, TimeDisplay(find_time_zone("Asia/Tokyo")))
+    )
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 120])
 def test_no_line_is_wider_than_the_screen(
-    width: int, case_trace: list[events.Event], document: dict[str, Any]
+    width: int, case_trace: list[event_lines.Event], document: dict[str, Any]
 ) -> None:
     for draw in (
-        lambda screen: [events.line(event, screen) for event in case_trace],
-        lambda screen: tables.log(case_trace, screen),
-        lambda screen: report.text(document, screen),
+        lambda screen: [event_lines.format_event_line(event, screen) for event in case_trace],
+        lambda screen: run_tables.render_log_lines(case_trace, screen),
+        lambda screen: report_text.format_report_lines(document, screen),
     ):
         shown = drawn(draw, width=width)
-        assert max(map(texts.width, shown.splitlines())) <= width
+        assert max(map(texts.measure_width, shown.splitlines())) <= width
 
 
 def test_the_short_report_has_one_screen(document: dict[str, Any]) -> None:
@@ -83,9 +96,11 @@ def test_the_short_report_has_one_screen(document: dict[str, Any]) -> None:
         "timeline": document["timeline"] * 30,
         "not_available": [f"source {i} is down" for i in range(30)],
     }
+    remedies = len(long["recommendations"])
     for width in (80, 120):
-        shown = drawn(lambda screen: report.text(long, screen), width=width)
-        assert len(shown.splitlines()) <= report.SHORT
+        shown = drawn(lambda screen: report_text.format_report_lines(long, screen), width=width)
+        assert len(shown.splitlines()) <= report_text.SHORT + remedies
+        assert shown.count("Roll orders-api back to 2.13.4") == remedies // 2 + 1, "no remedy is left out"
         assert "--full" in shown
 
 
@@ -96,7 +111,7 @@ def test_a_partial_report_says_what_stopped_it_and_how_to_go_on() -> None:
         "stop_reason": "turn_limit",
         "usage": {"turns": 30},
     }
-    shown = drawn(lambda screen: report.text(partial, screen), width=80)
+    shown = drawn(lambda screen: report_text.format_report_lines(partial, screen), width=80)
     assert "turn limit" in shown
     assert "opsleuth resume inv-20261129-7k3f" in " ".join(shown.split())
     assert "No conclusion" in shown
@@ -108,7 +123,7 @@ def test_data_cannot_make_markup() -> None:
         "verdict": "answered",
         "run": "r",
     }
-    shown = report.markdown(document, Display())
+    shown = report_text.format_report_markdown(document, TimeDisplay())
     assert "<script>" not in shown.replace("\\<", "")
     assert "\x1b" not in shown
     assert "\n1\\. item" in shown
@@ -119,22 +134,29 @@ def test_data_cannot_make_markup() -> None:
 def test_list(form: str, tree: bool, stored: Store, golden: Golden) -> None:
     now = datetime(2026, 11, 29, 14, 30, tzinfo=UTC)
     rows = stored.runs.list()
-    drawing = drawn(lambda screen: tables.runs(rows, screen, now, tree=tree), **SCREENS[form])
+    drawing = drawn(
+        lambda screen: run_tables.render_runs_table(rows, screen, now, tree=tree), **SCREENS[form]
+    )
     golden(f"list-{'tree-' if tree else ''}{form}", drawing)
 
 
 def test_show(form: str, stored: Store, golden: Golden) -> None:
-    shown = tables.Shown(
+    shown = run_tables.RunOverview(
         run=stored.runs.find(STOPPED),
         report=None,
         course=stored.events.read(STOPPED),
         left_out=3,
         pending=["A1"],
     )
-    golden(f"show-{form}", drawn(lambda screen: tables.show(shown, screen), **SCREENS[form]))
+    golden(
+        f"show-{form}", drawn(lambda screen: run_tables.render_run_overview(shown, screen), **SCREENS[form])
+    )
 
 
 def test_evidence(form: str, stored: Store, golden: Golden) -> None:
     (row,) = stored.evidence.list(STOPPED)
     record = stored.evidence.record(STOPPED, row.id)
-    golden(f"evidence-{form}", drawn(lambda screen: tables.evidence(row, record, screen), **SCREENS[form]))
+    golden(
+        f"evidence-{form}",
+        drawn(lambda screen: run_tables.render_evidence_piece(row, record, screen), **SCREENS[form]),
+    )

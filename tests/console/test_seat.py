@@ -14,10 +14,10 @@ from seat_rig import RUN
 from seats import RIG, away, ended, environment, seated
 from stored_runs import HANG
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.outcome import ExitCode, Status
+from opsleuth.state.run_status import ExitCode, Status
 
 DEAF = 0.6
 """Seconds after which a key counts."""
@@ -51,19 +51,21 @@ def key(child: Any, text: str) -> None:
     child.send(text)
 
 
+@pytest.mark.slow
 def test_maybe_is_no_answer_and_yes_then_works(world: World) -> None:
     world.write(acts(), concludes("done", "E1"))
     child = seated(world)
     child.expect("APPROVAL A1")
     child.expect("run once")
     key(child, "maybe")
-    child.expect("no answer")
+    child.expect("does nothing here|Several keys came at once")
     assert world.lines("done") == []
     key(child, "y")
-    assert ended(child) in (ExitCode.OK, ExitCode.INCONCLUSIVE)
+    assert ended(child) == ExitCode.INCONCLUSIVE  # nothing but the change's own answer says that it worked
     assert world.lines("done") == ["gateway"]
 
 
+@pytest.mark.slow
 def test_keys_of_before_the_question_do_not_approve(world: World, stored: Any) -> None:
     world.write(acts(), concludes("done", "E1"))
     child = seated(world)
@@ -78,6 +80,7 @@ def test_keys_of_before_the_question_do_not_approve(world: World, stored: Any) -
     assert stored().approvals.get(RUN, "A1").status == "pending"
 
 
+@pytest.mark.slow
 def test_piped_input_does_not_approve(world: World, stored: Any) -> None:
     world.write(acts(), concludes("done", "E1"))
     assert away(world, typed="y\ny\ny\n").returncode == ExitCode.WAITING
@@ -90,6 +93,7 @@ def test_piped_input_does_not_approve(world: World, stored: Any) -> None:
     assert stored().approvals.get(RUN, "A1").status == "pending"
 
 
+@pytest.mark.slow
 def test_a_long_call_is_seen_to_its_end_before_a_key_counts(world: World) -> None:
     long = {"thing": "gateway", "command": "echo fine; " * 450 + "delete-everything"}
     world.write(looks(long, tool="restart"), concludes("done", "E1"))
@@ -110,6 +114,7 @@ def test_a_long_call_is_seen_to_its_end_before_a_key_counts(world: World) -> Non
     assert len(world.lines("done")) == 1
 
 
+@pytest.mark.slow
 def test_evidence_is_a_key_away_and_an_edit_shows_what_it_was(world: World) -> None:
     world.write(looks("a"), acts(), concludes("done", "E1"))
     child = seated(world)
@@ -133,6 +138,7 @@ def test_evidence_is_a_key_away_and_an_edit_shows_what_it_was(world: World) -> N
     assert world.lines("done") == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_an_approval_redraws_and_twice_quits(world: World, stored: Any) -> None:
     world.write(acts(), concludes("done", "E1"))
     child = seated(world)
@@ -163,6 +169,7 @@ def hanging(world: World) -> Any:
     return child
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_call_asks_and_goes_on_without_it(world: World, stored: Any) -> None:
     child = hanging(world)
     child.send("c")
@@ -172,6 +179,7 @@ def test_ctrl_c_in_a_call_asks_and_goes_on_without_it(world: World, stored: Any)
     assert world.lines("looked") == ["a", "b"], "what was finished is kept"
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_quits_and_resume_goes_on(world: World, stored: Any) -> None:
     child = hanging(world)
     child.send("\x03")
@@ -190,6 +198,7 @@ def test_ctrl_c_twice_quits_and_resume_goes_on(world: World, stored: Any) -> Non
     assert world.lines("looked") == ["a", "b", "b"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_once_more(world: World) -> None:
     child = hanging(world)
     child.send("r")
@@ -201,6 +210,7 @@ def test_ctrl_c_and_once_more(world: World) -> None:
     assert world.lines("looked") == ["a", "b", "b"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_model_thinks(world: World) -> None:
     world.write(looks("a"), concludes("a is 13277057", "E1"))
     (world.folder / "stuck").touch()
@@ -212,6 +222,7 @@ def test_ctrl_c_while_the_model_thinks(world: World) -> None:
     assert ended(child) == ExitCode.OK
 
 
+@pytest.mark.slow
 def test_nobody_there_means_stop_and_resume(world: World, stored: Any) -> None:
     world.write(looks("a", HANGS), concludes("a is 13277057", "E1"))
     command = [sys.executable, RIG, str(world.folder), "start", "--json"]

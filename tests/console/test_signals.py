@@ -1,4 +1,4 @@
-"""Ctrl-C and signals to real processes (S12): what is gone, what is kept, and that the rest runs at resume."""
+"""Ctrl-C and signals to real processes: what is gone, what is kept, and that the rest runs at resume."""
 
 import os
 import select
@@ -13,15 +13,15 @@ from seat_rig import RUN, STUCK
 from seats import away, ended, heard, left, living, seated
 from stored_runs import HANG
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph import decisions
-from opsleuth.graph.decisions import Person
+from opsleuth.graph.approvals import decisions
+from opsleuth.graph.approvals.decisions import AnsweringPerson
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.outcome import ExitCode, Status
+from opsleuth.state.run_status import ExitCode, Status
 
 ENDS = concludes("a is 13277057", "E1")
-PERSON = Person("a person", "command")
+PERSON = AnsweringPerson("a person", "command")
 
 
 @pytest.fixture
@@ -66,6 +66,7 @@ def members(group: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, ExitCode.SIGINT), (signal.SIGTERM, ExitCode.SIGTERM)]
 )
@@ -86,6 +87,7 @@ def test_in_two_parallel_reads(world: World, store: Store, number: signal.Signal
     assert [o.status for o in store.observations.list(RUN)] == ["ok", "ok", "ok"]
 
 
+@pytest.mark.slow
 def test_at_a_terminal_the_groups_are_gone_when_the_question_stands(world: World, store: Store) -> None:
     world.write(looks("a", command("b"), command("c")), ENDS)
     child = seated(world)
@@ -104,6 +106,7 @@ def test_at_a_terminal_the_groups_are_gone_when_the_question_stands(world: World
     assert sorted(world.lines("looked")) == ["a", "b", "b", "c", "c"]
 
 
+@pytest.mark.slow
 def test_in_a_model_call(world: World, store: Store) -> None:
     world.write(looks("a"), ENDS)
     (world.folder / "stuck").touch()
@@ -118,6 +121,7 @@ def test_in_a_model_call(world: World, store: Store) -> None:
     assert world.lines("looked") == ["a"]
 
 
+@pytest.mark.slow
 def test_in_a_model_call_twice_at_a_terminal(world: World, store: Store) -> None:
     world.write(looks("a"), ENDS)
     (world.folder / "stuck").touch()
@@ -137,10 +141,13 @@ def changing(world: World, store: Store) -> Any:
     world.write(looks({"thing": "gateway", "behave": "hang_once"}, tool="restart"), ENDS)
     assert away(world).returncode == ExitCode.WAITING
     asked = store.approvals.get(RUN, "A1")
-    decisions.approve(store, RUN, asked.id, asked.digest, PERSON)
+    decisions.record_answer(
+        store, RUN, asked.id, decisions.OperatorReply("approved", digest=asked.digest), PERSON
+    )
     return living(world, "resume")
 
 
+@pytest.mark.slow
 def test_in_a_change_twice(world: World, store: Store) -> None:
     """The first is told to wait, the second leaves the outcome unknown: it is not made again at resume."""
     with changing(world, store) as process:

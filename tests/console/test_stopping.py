@@ -8,10 +8,10 @@ from loop_rig import World, concludes, looks
 from seat_rig import RUN
 from seats import away, heard, left, living, told
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.outcome import ExitCode, Status, StopReason
+from opsleuth.state.run_status import ExitCode, Status, StopReason
 
 HANGS = {"thing": "b", "behave": "hang_once"}
 ENDS = concludes("a is 13277057", "E1")
@@ -28,6 +28,7 @@ def store(world: World) -> Iterator[Store]:
         yield opened
 
 
+@pytest.mark.slow
 def test_pause_stops_a_living_run_and_resume_runs_the_rest(world: World, store: Store) -> None:
     world.write(looks("a", HANGS), ENDS)
     with living(world) as process:
@@ -45,6 +46,7 @@ def test_pause_stops_a_living_run_and_resume_runs_the_rest(world: World, store: 
     assert sorted(world.lines("looked")) == ["a", "b", "b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status", "event"),
     [
@@ -105,6 +107,7 @@ def test_what_is_over_is_not_ended_again(world: World, store: Store) -> None:
     assert store.runs.find(RUN).status is Status.COMPLETED
 
 
+@pytest.mark.slow
 def test_retry_makes_the_failed_look_ups_again(world: World, store: Store) -> None:
     """The failed one of the turn in progress, and the one that was cut; what was found is kept."""
     world.write(looks("a", {"thing": "d", "behave": "down_once"}, HANGS), ENDS)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from stored_runs import Program
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import FakeClock
-from opsleuth.state.outcome import Status
+from opsleuth.state.run_status import Status
 
 RUN = "inv-20261129-trce"
 
@@ -74,6 +74,7 @@ def _attempt(store: Store, clock: FakeClock, attempt: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_waterfall_leaves_the_gap_out(traced: Program) -> None:
     shown = traced("trace", RUN, COLUMNS="90").stdout.splitlines()
     assert shown[0].startswith(f"run {RUN}  trace t-")

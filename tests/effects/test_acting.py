@@ -11,18 +11,18 @@ from acting import MESSAGE, ROLLBACK, RUN, Acting, applied, calls, serving
 from loop_rig import concludes
 
 from opsleuth.checkpoints.approvals import Approval
-from opsleuth.checkpoints.errors import AlreadyDecided, Conflict, WrongDigest
-from opsleuth.checkpoints.processes import is_held, standing
-from opsleuth.graph import decisions
-from opsleuth.graph.decisions import Reply
+from opsleuth.checkpoints.errors import AlreadyDecidedError, ConflictError, WrongDigestError
+from opsleuth.checkpoints.processes import is_held, status_to_show
+from opsleuth.graph.approvals import decisions
+from opsleuth.graph.approvals.decisions import OperatorReply
 from opsleuth.scenarios.plane.web import PlaneServer
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.errors import UsageError
-from opsleuth.state.outcome import ExitCode, Status
-from opsleuth.tools.policy import Layer, Policy
+from opsleuth.state.run_status import ExitCode, Status
+from opsleuth.tools.policy import Policy, PolicyLayer
 
 DONE = concludes("nothing more to do")
-OPEN_DELETE = Policy([Layer("operator", trusted=True, opens=frozenset({"service_delete"}))])
+OPEN_DELETE = Policy([PolicyLayer("operator", trusted=True, opens=frozenset({"service_delete"}))])
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_rollback_is_asked_executed_once_and_checked(acting: Acting, plane: Pl
     assert (effect["status"], effect["verified"], effect["approval"]) == ("done", True, "A1")
     assert acting.store.observations.list(RUN)[-1].tool == "service_rollback.check"
     assert acting.store.approvals.get(RUN, "A1").status == "used"
-    with pytest.raises(AlreadyDecided):
+    with pytest.raises(AlreadyDecidedError):
         acting.approve(asked)
 
 
@@ -77,7 +77,7 @@ def test_the_fix_was_executed_and_the_service_is_still_broken(tmp_path: Path, pl
     assert "well again" not in outcome.report["answer"]
     assert outcome.report["claims"][0]["status"] == "unsupported"
     assert outcome.report["verdict"] == "inconclusive"
-    gaps = [gap for e in acting.events if e["type"] == "claim.verified" for gap in e["data"].get("gaps", ())]
+    gaps = [gap for e in acting.events if e["type"] == "claim.checked" for gap in e["data"].get("gaps", ())]
     assert any("the check of plane/orders-api failed" in gap for gap in gaps)
 
 
@@ -156,7 +156,7 @@ def test_a_person_says_what_became_of_it(tmp_path: Path, plane: PlaneServer, *, 
     assert acting.resume().exit_code is ExitCode.EFFECT_UNKNOWN
     (asked,) = acting.pending()
     acting.resolve(asked, happened=happened)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         acting.resolve(asked, happened=not happened)
     outcome = acting.resume()
     assert outcome.status is Status.COMPLETED
@@ -167,7 +167,7 @@ def test_a_person_says_what_became_of_it(tmp_path: Path, plane: PlaneServer, *, 
 
 
 def test_three_calls_one_denied(acting: Acting, plane: PlaneServer) -> None:
-    """A3: each its own answer, in any order; an early resume changes nothing."""
+    """Each call has its own answer, in any order; an early resume changes nothing."""
     scale = ("service_scale", {"service": "catalog", "replicas": 5})
     acting.start(calls(("service_rollback", ROLLBACK), scale, ("message_send", MESSAGE)), DONE)
     first, second, third = acting.pending()
@@ -182,7 +182,7 @@ def test_three_calls_one_denied(acting: Acting, plane: PlaneServer) -> None:
 
 
 def test_another_call_needs_another_approval(acting: Acting, plane: PlaneServer) -> None:
-    """A1: the approval of X is not one of X with another argument."""
+    """The approval of a call does not hold for the same tool with another argument."""
     six = {"service": "catalog", "replicas": 6}
     acting.start(calls(("service_scale", six)), calls(("service_scale", six | {"replicas": 7})), DONE)
     acting.approve_all()
@@ -195,8 +195,14 @@ def test_another_call_needs_another_approval(acting: Acting, plane: PlaneServer)
 def test_an_answer_names_the_digest(acting: Acting) -> None:
     acting.start(calls(("service_rollback", ROLLBACK)), DONE)
     for wrong in ("", "y", "0" * 16, "maybe"):
-        with pytest.raises(WrongDigest):
-            decisions.approve(acting.store, RUN, "A1", wrong, decisions.Person("x", "command"))
+        with pytest.raises(WrongDigestError):
+            decisions.record_answer(
+                acting.store,
+                RUN,
+                "A1",
+                decisions.OperatorReply("approved", digest=wrong),
+                decisions.AnsweringPerson("x", "command"),
+            )
     assert acting.pending()[0].status == "pending"
     acting.approve_all()
 
@@ -216,7 +222,6 @@ def test_an_edit_is_another_call(acting: Acting, plane: PlaneServer) -> None:
 
 
 def test_an_approval_expires_and_is_asked_again_with_a_fresh_look(tmp_path: Path, plane: PlaneServer) -> None:
-    """A12."""
     clock = FakeClock(datetime(2024, 5, 1, 15, tzinfo=UTC))
     acting = Acting(tmp_path, url(plane), clock=clock)
     acting.start(calls(("service_scale", {"service": "catalog", "replicas": 6})), DONE)
@@ -254,7 +259,13 @@ def test_irreversible_is_refused_unless_opened_and_then_needs_the_targets_name(
     acting.start(delete, DONE)
     (asked,) = acting.pending()
     with pytest.raises(UsageError, match="--confirm-target"):
-        decisions.approve(acting.store, RUN, asked.id, asked.digest, decisions.Person("x", "command"))
+        decisions.record_answer(
+            acting.store,
+            RUN,
+            asked.id,
+            decisions.OperatorReply("approved", digest=asked.digest),
+            decisions.AnsweringPerson("x", "command"),
+        )
     acting.approve(asked)
     outcome = acting.resume()
     assert applied(plane) == [("delete", "catalog")]
@@ -313,7 +324,6 @@ def test_a_waiting_run_is_ended_with_a_report_and_nothing_is_executed(
 
 
 def test_declined_then_resumed_never_runs(acting: Acting, plane: PlaneServer) -> None:
-    """L5."""
     acting.start(calls(("service_rollback", ROLLBACK)), DONE)
     acting.deny(acting.pending()[0])
     fresh = Acting(acting.world.folder, url(plane))
@@ -325,10 +335,10 @@ def test_declined_then_resumed_never_runs(acting: Acting, plane: PlaneServer) ->
 def test_a_run_whose_question_a_person_looks_at_is_waiting(acting: Acting) -> None:
     seen = []
 
-    def person(question: Approval, current: Callable[[], Approval]) -> Reply:
+    def person(question: Approval, current: Callable[[], Approval]) -> OperatorReply:
         row = acting.store.runs.find(question.run)
-        seen.append((standing(row), is_held(row), current().status))
-        return Reply("denied", "not now")
+        seen.append((status_to_show(row), is_held(row), current().status))
+        return OperatorReply("denied", "not now")
 
     acting.asker = person
     outcome = acting.start(calls(("service_rollback", ROLLBACK)), DONE)

@@ -7,29 +7,29 @@ import pytest
 from acting import RUN, Acting, calls
 from loop_rig import concludes
 
-from opsleuth.state.calls import CallRequest, Gate, Risk
-from opsleuth.state.configfile import read_file
+from opsleuth.configuration.config_file import read_config_file
+from opsleuth.state.calls import CallGate, CallRequest, Risk
 from opsleuth.state.errors import ConfigError
-from opsleuth.state.outcome import ExitCode
-from opsleuth.tools.declared.commands import Command, command_tool
-from opsleuth.tools.declared.reading import declared_tools
-from opsleuth.tools.policy_file import declared, read
+from opsleuth.state.run_status import ExitCode
+from opsleuth.tools.declared.commands import DeclaredCommand, build_command_tool
+from opsleuth.tools.declared.load_declarations import build_declared_tools
+from opsleuth.tools.policy_file import collect_declared_tables, read_policy_layer
 from opsleuth.tools.registry import Toolbox
-from opsleuth.tools.sources.base import Sources
-from opsleuth.tools.spec import InvalidArguments
+from opsleuth.tools.sources.source_protocols import RunSources
+from opsleuth.tools.spec import InvalidArgumentsError
 
 DONE = concludes("nothing more to do")
 WRITE = "import os, sys; open(sys.argv[1], 'a').write(sys.argv[2] + os.environ.get('SECRET', '-') + chr(10))"
 
 
-def writer(path: Path, **fields: object) -> Command:
+def writer(path: Path, **fields: object) -> DeclaredCommand:
     argv = [sys.executable, "-c", WRITE, str(path), "{text}"]
     values = {"argv": argv, "parameters": {"text": ".+"}, "target": "file"} | fields
-    return Command(name="write-line", purpose="Write a line.", **values)
+    return DeclaredCommand(name="write-line", purpose="Write a line.", **values)
 
 
-def acting(tmp_path: Path, command: Command) -> Acting:
-    return Acting(tmp_path, "http://127.0.0.1:9", more=[command_tool(command)])
+def acting(tmp_path: Path, command: DeclaredCommand) -> Acting:
+    return Acting(tmp_path, "http://127.0.0.1:9", more=[build_command_tool(command)])
 
 
 def test_a_value_is_one_argument_whatever_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,21 +45,20 @@ def test_a_value_is_one_argument_whatever_it_holds(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("text", ["-rf", "--force", "a\0b", ""])
 def test_an_option_is_refused(tmp_path: Path, text: str) -> None:
-    toolbox = Toolbox([command_tool(writer(tmp_path / "out"))], Sources())
-    with pytest.raises(InvalidArguments):
+    toolbox = Toolbox([build_command_tool(writer(tmp_path / "out"))], RunSources())
+    with pytest.raises(InvalidArgumentsError):
         toolbox.check(CallRequest(tool="command_run_write_line", arguments={"text": text}))
 
 
 def test_a_foreign_tool_is_high_without_a_policy(tmp_path: Path) -> None:
-    """A13."""
-    toolbox = Toolbox([command_tool(writer(tmp_path / "out"))], Sources())
+    toolbox = Toolbox([build_command_tool(writer(tmp_path / "out"))], RunSources())
     checked = toolbox.check(CallRequest(tool="command_run_write_line", arguments={"text": "x"}))
     assert checked.spec.risk is Risk.HIGH
-    assert checked.ruling.gate is Gate.ASK
+    assert checked.ruling.gate is CallGate.ASK
 
 
 def test_without_a_probe_a_person_is_asked_and_nothing_is_tried_again(tmp_path: Path) -> None:
-    """A19: it wrote its line, then died."""
+    """The command writes its line and dies before it answers."""
     out = tmp_path / "out"
     dies = [sys.executable, "-c", WRITE + "; os._exit(9)", str(out), "{text}"]
     rig = acting(tmp_path, writer(out, argv=dies))
@@ -87,9 +86,9 @@ def test_its_own_check_decides(tmp_path: Path) -> None:
 
 def test_a_declaration_with_an_unknown_hole_is_refused() -> None:
     with pytest.raises(ValueError, match="no parameter unit"):
-        Command(name="c", purpose="p", argv=["systemctl", "restart", "{unit}"])
+        DeclaredCommand(name="c", purpose="p", argv=["systemctl", "restart", "{unit}"])
     with pytest.raises(ValueError, match="program itself"):
-        Command(name="c", purpose="p", argv=["{what}"], parameters={"what": ".*"})
+        DeclaredCommand(name="c", purpose="p", argv=["{what}"], parameters={"what": ".*"})
 
 
 def test_a_declaration_in_the_operators_file_becomes_a_tool(tmp_path: Path) -> None:
@@ -97,10 +96,10 @@ def test_a_declaration_in_the_operators_file_becomes_a_tool(tmp_path: Path) -> N
     path.write_text(
         '[command.restart-worker]\nargv = ["true", "{unit}"]\npurpose = "p"\nparameters = { unit = "w[0-9]" }\n'
     )
-    (tool,) = declared_tools(declared([read_file("operator", path)]))
+    (tool,) = build_declared_tools(collect_declared_tables([read_config_file("operator", path)]))
     assert (tool.name, tool.risk) == ("command_run_restart_worker", Risk.HIGH)
-    assert declared_tools(declared([read_file("project", path)])) == []
+    assert build_declared_tools(collect_declared_tables([read_config_file("project", path)])) == []
     with pytest.raises(ConfigError, match="may not declare"):
-        read(read_file("project", path))
+        read_policy_layer(read_config_file("project", path))
     with pytest.raises(ConfigError, match="unknown shell"):
-        declared_tools({"command": {"c": {"argv": ["true"], "purpose": "p", "shell": True}}})
+        build_declared_tools({"command": {"c": {"argv": ["true"], "purpose": "p", "shell": True}}})

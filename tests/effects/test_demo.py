@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from opsleuth.state.outcome import ExitCode
+from opsleuth.state.run_status import ExitCode
 
 
 @pytest.fixture
@@ -40,15 +40,29 @@ def opsleuth(home: Path, *arguments: str, **more: Any) -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.slow
 def test_the_story_ends_with_a_checked_rollback(home: Path) -> None:
     waiting = opsleuth(home, "demo", "--act", input="y\ny\n")  # what is piped in approves nothing
     assert waiting.returncode == ExitCode.WAITING, waiting.stderr
     asked = json.loads(opsleuth(home, "approvals", "--json").stdout)["approvals"]
     assert [(a["document"]["tool"], a["status"]) for a in asked] == [("service_rollback", "pending")]
     run, digest = asked[0]["run"], asked[0]["digest"]
-    done = opsleuth(home, "approve", run, "A1", "--hash", digest[:16])
+    done = opsleuth(home, "approve", run, "A1", "--digest", digest[:16])
     assert done.returncode == ExitCode.OK, done.stderr
     assert "check passed: orders-api runs 2.13.4" in " ".join(done.stderr.split())
-    again = opsleuth(home, "approve", run, "A1", "--hash", digest[:16])
+    again = opsleuth(home, "approve", run, "A1", "--digest", digest[:16])
     assert again.returncode == ExitCode.USAGE
-    assert "already decided" in again.stderr or "already" in again.stderr
+    assert "already decided" in again.stderr
+
+
+@pytest.mark.slow
+def test_an_approval_that_was_given_is_taken_back(home: Path) -> None:
+    opsleuth(home, "demo", "--act")
+    [asked] = json.loads(opsleuth(home, "approvals", "--json").stdout)["approvals"]
+    given = opsleuth(home, "approve", asked["run"], "A1", "--digest", asked["digest"][:16], "--no-resume")
+    assert given.returncode == ExitCode.OK, given.stderr
+    taken_back = opsleuth(home, "deny", asked["run"], "A1", "--reason", "the freeze began")
+    assert taken_back.returncode == ExitCode.DENIED, taken_back.stderr
+    assert opsleuth(home, "resume", asked["run"]).returncode != ExitCode.OK
+    planes = list((home / "cache").rglob("plane.jsonl"))
+    assert [len(plane.read_text().splitlines()) for plane in planes] == [1]

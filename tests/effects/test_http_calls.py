@@ -15,15 +15,15 @@ from acting import RUN, Acting, calls
 from certificates import certificates
 from loop_rig import concludes
 
-from opsleuth.state.calls import CallRequest, Gate, Risk
+from opsleuth.configuration.secret_references import Vault
+from opsleuth.state.calls import CallGate, CallRequest, Risk
 from opsleuth.state.errors import ConfigError
-from opsleuth.state.outcome import ExitCode
-from opsleuth.tools.added import Added
+from opsleuth.state.run_status import ExitCode
 from opsleuth.tools.declared.http_calls import LARGEST_ANSWER
-from opsleuth.tools.declared.reading import declared_tools
+from opsleuth.tools.declared.load_declarations import build_declared_tools
+from opsleuth.tools.extra_tools import ExtraTools
 from opsleuth.tools.registry import Toolbox
-from opsleuth.tools.sources.base import Sources
-from opsleuth.tools.sources.secrets import Vault
+from opsleuth.tools.sources.source_protocols import RunSources
 
 DONE = concludes("nothing more to do")
 FLUSH = calls(("http_call_flush", {"zone": "north", "hard": True}))
@@ -114,8 +114,8 @@ def acting(folder: Path, row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
     folder.mkdir(exist_ok=True)
     monkeypatch.setenv("CACHE_TOKEN", "tok-71625348")
     rig = Acting(folder, "http://127.0.0.1:9")
-    tools = tuple(declared_tools({"http": {"flush": row}}, Vault()))
-    rig.parts = rig.replaced(added=lambda *_: Added(tools))
+    tools = tuple(build_declared_tools({"http": {"flush": row}}, Vault()))
+    rig.parts = rig.replaced(added=lambda *_: ExtraTools(tools))
     return rig
 
 
@@ -205,7 +205,6 @@ def test_a_lost_answer_is_looked_up_not_guessed(
 def test_without_a_probe_a_lost_answer_goes_to_a_person(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A19."""
     cache.behave = ["lost"]
     row = declared(cache)
     del row["probe"]
@@ -225,12 +224,12 @@ def test_a_target_that_is_not_there_was_sent_nothing(
 
 def test_without_a_word_on_the_risk_it_is_high_and_a_get_may_read(cache: Cache) -> None:
     row = {"url": f"http://127.0.0.1:{cache.server_port}/zones/a", "purpose": "p"}
-    (tool,) = declared_tools({"http": {"look": row}})
-    assert (tool.risk, Toolbox([tool], Sources()).check(CallRequest(tool=tool.name)).ruling.gate) == (
+    (tool,) = build_declared_tools({"http": {"look": row}})
+    assert (tool.risk, Toolbox([tool], RunSources()).check(CallRequest(tool=tool.name)).ruling.gate) == (
         Risk.HIGH,
-        Gate.ASK,
+        CallGate.ASK,
     )
-    (tool,) = declared_tools({"http": {"look": row | {"risk": "read"}}})
+    (tool,) = build_declared_tools({"http": {"look": row | {"risk": "read"}}})
     assert tool.risk is Risk.READ
 
 
@@ -249,4 +248,4 @@ def test_without_a_word_on_the_risk_it_is_high_and_a_get_may_read(cache: Cache) 
 def test_a_mistake_stops_the_start(change: dict[str, Any], said: str) -> None:
     row = {"url": "https://host/x", "purpose": "p"} | change
     with pytest.raises(ConfigError, match=said):
-        declared_tools({"http": {"c": row}})
+        build_declared_tools({"http": {"c": row}})

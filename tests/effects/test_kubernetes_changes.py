@@ -14,9 +14,9 @@ from kube_shop import Shop, replica_set
 from loop_rig import concludes
 
 from opsleuth.state.errors import ConfigError
-from opsleuth.state.outcome import ExitCode
-from opsleuth.tools.added import Added
-from opsleuth.tools.declared.reading import declared_tools
+from opsleuth.state.run_status import ExitCode
+from opsleuth.tools.declared.load_declarations import build_declared_tools
+from opsleuth.tools.extra_tools import ExtraTools
 
 DONE = concludes("nothing more to do")
 ROW = {"namespace": "shop", "services": {"orders-api": "orders"}}
@@ -26,9 +26,9 @@ ROW = {"namespace": "shop", "services": {"orders-api": "orders"}}
 def cluster(folder: Path, shop: Shop, **row: Any) -> Iterator[Acting]:
     with contract_server(shop) as server:
         file = kubeconfig(folder, server.url)
-        tools = tuple(declared_tools({"kubernetes": {"eu": ROW | {"kubeconfig": str(file)} | row}}))
+        tools = tuple(build_declared_tools({"kubernetes": {"eu": ROW | {"kubeconfig": str(file)} | row}}))
         rig = Acting(folder, "http://127.0.0.1:9", settles=0.0)
-        rig.parts = rig.replaced(effects=lambda _: (), added=lambda *_: Added(tools))
+        rig.parts = rig.replaced(effects=lambda _: (), added=lambda *_: ExtraTools(tools))
         yield rig
 
 
@@ -80,7 +80,7 @@ def test_a_change_in_between_that_makes_it_another_one_is_not_what_was_approved(
 def test_of_two_configurations_of_one_version_the_older_is_named_by_its_template(tmp_path: Path) -> None:
     """The image is the same; what the person decides on shows what differs, but no secret."""
     shop = Shop()
-    old = replica_set(1, "shop/orders:2.14.0", CACHE_MB="256", DB_PASSWORD="geheim-4711")  # noqa: S106
+    old = replica_set(1, "shop/orders:2.14.0", CACHE_MB="256", DB_PASSWORD="geheim-4711")
     shop.sets = [old, replica_set(2, "shop/orders:2.14.0")]
     with cluster(tmp_path, shop) as rig:
         rig.start(calls(("service_rollback", {"service": "orders-api", "version": "2.14.0+hash1"})), DONE)
@@ -116,10 +116,10 @@ def test_somebody_elses_change_in_between_is_not_undone(tmp_path: Path) -> None:
     class Moving(Shop):
         """The deployment is changed by another one right before every patch that counts."""
 
-        def _patch(self, asked: Any) -> Any:
+        def patch(self, asked: Any) -> Any:
             if "dryRun" not in asked.query:
                 self.deployment["metadata"]["resourceVersion"] = "999"
-            return super()._patch(asked)
+            return super().patch(asked)
 
     shop = Moving()
     with cluster(tmp_path, shop) as rig:
@@ -160,7 +160,7 @@ def test_a_cluster_that_is_not_there_was_sent_nothing(tmp_path: Path) -> None:
 
 
 def test_only_declared_changes_are_offered() -> None:
-    names = {t.name for t in declared_tools({"kubernetes": {"eu": ROW | {"changes": ["scale"]}}})}
+    names = {t.name for t in build_declared_tools({"kubernetes": {"eu": ROW | {"changes": ["scale"]}}})}
     assert names == {"service_state", "service_scale"}
     with pytest.raises(ConfigError, match="changes"):
-        declared_tools({"kubernetes": {"eu": {"changes": ["delete"]}}})
+        build_declared_tools({"kubernetes": {"eu": {"changes": ["delete"]}}})

@@ -8,8 +8,8 @@ from acting import MESSAGE, ROLLBACK, RUN, Acting, applied, calls, serving
 from loop_rig import concludes
 
 from opsleuth.scenarios.plane.web import PlaneServer
-from opsleuth.state.outcome import ExitCode, Status
-from opsleuth.tools.policy import Layer, Policy
+from opsleuth.state.run_status import ExitCode, Status
+from opsleuth.tools.policy import Policy, PolicyLayer
 
 DONE = concludes("nothing more to do")
 
@@ -71,8 +71,8 @@ def test_an_operator_said_no(tmp_path: Path, plane: PlaneServer) -> None:
 
 
 def test_the_policy_said_no(tmp_path: Path, plane: PlaneServer) -> None:
-    """A14: with nobody there it is 5 as well, and never 0."""
-    deny = Policy([Layer("operator", trusted=True, deny=frozenset({"message_send"}))])
+    """A run without a person at the terminal ends with 5 as well, and never with 0."""
+    deny = Policy([PolicyLayer("operator", trusted=True, deny=frozenset({"message_send"}))])
     acting = Acting(tmp_path, url(plane), policy=deny)
     outcome = acting.start(calls(("message_send", MESSAGE)), DONE)
     assert outcome.exit_code is ExitCode.DENIED

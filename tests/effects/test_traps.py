@@ -14,10 +14,10 @@ import pytest
 from acting import MESSAGE, ROLLBACK, RUN, Acting, applied, calls, serving
 from loop_rig import concludes, looks
 
-from opsleuth.checkpoints.errors import Busy
-from opsleuth.graph.fork import Branch, checking, fork
+from opsleuth.checkpoints.errors import RunBusyError
+from opsleuth.graph.stepping.fork import ForkRequest, call_checker_for, fork_run
 from opsleuth.scenarios.plane.web import PlaneServer
-from opsleuth.state.outcome import ExitCode, Status
+from opsleuth.state.run_status import ExitCode, Status
 
 DONE = concludes("nothing more to do")
 FORK = multiprocessing.get_context("fork")
@@ -35,8 +35,9 @@ def url(plane: PlaneServer) -> str:
     return f"http://127.0.0.1:{plane.server_port}"
 
 
+@pytest.mark.chaos
 def test_two_resumes_at_once_fifty_times(tmp_path: Path, plane: PlaneServer) -> None:
-    """L6: the run is held in its change until both have tried; one of them is told that it is busy, each time."""
+    """The run is held in its change until both have tried; one of them is told that it is busy, each time."""
     submit = plane.engine.submit
     gate = FORK.Semaphore(0)
 
@@ -58,7 +59,7 @@ def test_two_resumes_at_once_fifty_times(tmp_path: Path, plane: PlaneServer) -> 
             barrier.wait(GUARD)
             try:
                 code = int(acting.resume().exit_code)
-            except Busy as busy:
+            except RunBusyError as busy:
                 gate.release()  # now the other one may go on
                 code = int(busy.exit_code)
             os._exit(code)
@@ -74,7 +75,7 @@ def test_two_resumes_at_once_fifty_times(tmp_path: Path, plane: PlaneServer) -> 
 
 
 def test_a_change_in_flight_is_waited_for(tmp_path: Path, plane: PlaneServer) -> None:
-    """S12: SIGINT in a change: it is not cut, its outcome is stored, the run stops after it and can go on."""
+    """After SIGINT a change is not cut: its outcome is stored, the run stops after it and can go on."""
     submit, entered, leave = plane.engine.submit, threading.Event(), threading.Event()
 
     def held(request: Any) -> Any:
@@ -101,7 +102,7 @@ def test_a_change_in_flight_is_waited_for(tmp_path: Path, plane: PlaneServer) ->
 
 
 def test_killed_between_started_and_done(tmp_path: Path, plane: PlaneServer) -> None:
-    """A11: the next process looks the change up by its key, and does not make it again."""
+    """The next process looks the change up by its key, and does not make it again."""
     submit = plane.engine.submit
     first = Acting(tmp_path, url(plane))
     first.start(calls(("message_send", MESSAGE)), DONE)
@@ -131,7 +132,7 @@ def test_killed_between_started_and_done(tmp_path: Path, plane: PlaneServer) -> 
 
 
 def test_a_planner_that_obeys_a_log_line_still_needs_a_person(tmp_path: Path, plane: PlaneServer) -> None:
-    """A17: whatever made the model ask, nothing of it counts as an approval."""
+    """Whatever made the model ask, nothing of it counts as an approval."""
     orders = {"service": "payments"}
     acting = Acting(tmp_path, url(plane))
     obeys = calls(("service_restart", orders))
@@ -144,7 +145,7 @@ def test_a_planner_that_obeys_a_log_line_still_needs_a_person(tmp_path: Path, pl
 
 
 def test_a_message_is_never_sent_without_a_yes(tmp_path: Path, plane: PlaneServer) -> None:
-    """A20, A14: denied, it is not sent, and the run does not end as if all was well."""
+    """A denied message is not sent, and the run does not end as if all was well."""
     acting = Acting(tmp_path, url(plane))
     acting.start(calls(("message_send", MESSAGE)), DONE)
     acting.deny(acting.pending()[0], "no")
@@ -154,14 +155,14 @@ def test_a_message_is_never_sent_without_a_yes(tmp_path: Path, plane: PlaneServe
 
 @pytest.mark.parametrize("spec", ["c0", "c1", "c2"])
 def test_a_fork_gets_what_its_parent_did(tmp_path: Path, plane: PlaneServer, spec: str) -> None:
-    """A5, A6: from before the plan, the look or the question: the same change is neither asked nor made again."""
+    """A fork from before the plan, the look or the question neither asks for the same change nor makes it again."""
     acting = Acting(tmp_path, url(plane))
     acting.start(calls(("service_rollback", ROLLBACK)), DONE)
     acting.approve_all()
     acting.resume()
     point = acting.store.history.find(RUN, spec)
-    check = checking(acting.parts, acting.store.runs.find(RUN))
-    made = fork(acting.store, point, lambda: "inv-20240501-fork", check, Branch())
+    check = call_checker_for(acting.parts, acting.store.runs.find(RUN))
+    made = fork_run(acting.store, point, lambda: "inv-20240501-fork", check, ForkRequest())
     outcome = acting.resume(made.run.id)
     assert outcome.status is Status.COMPLETED
     assert acting.store.approvals.list(made.run.id) == ()
@@ -180,8 +181,8 @@ def test_a_fork_does_not_say_well_again_where_its_parents_check_failed(
     assert done.verified is False
     acting.world.write(looks("orders-api"), *[concludes("orders-api is well again.", "E1")] * 3)
     point = acting.store.history.find(RUN, "c0")
-    check = checking(acting.parts, acting.store.runs.find(RUN))
-    made = fork(acting.store, point, lambda: "inv-20240501-fork", check, Branch())
+    check = call_checker_for(acting.parts, acting.store.runs.find(RUN))
+    made = fork_run(acting.store, point, lambda: "inv-20240501-fork", check, ForkRequest())
     report = acting.resume(made.run.id, seconds=900).report
     assert report is not None
     assert report["claims"][0]["status"] == "unsupported"

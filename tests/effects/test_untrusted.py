@@ -11,8 +11,8 @@ from acting import RUN, Acting, calls
 from loop_rig import concludes
 from stored_runs import Program
 
-from opsleuth.scenarios.orders import write_case
-from opsleuth.tools.declared.commands import Command, command_tool
+from opsleuth.scenarios.orders_incident import write_case
+from opsleuth.tools.declared.commands import DeclaredCommand, build_command_tool
 
 # Put together here, so that no scanner takes this file for a leak.
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -36,10 +36,10 @@ def texts(folder: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("code", [0, 9])
 def test_a_printed_secret_is_redacted_wherever_it_is_kept(tmp_path: Path, code: int) -> None:
-    """A16: the command is allowed, what it prints is not: also where it fails and its output becomes an error."""
+    """The command is allowed, what it prints is not: also where it fails and its output becomes an error."""
     prints = f"import sys; sys.stdout.write({PRINTED!r}); sys.exit({code})"
-    command = Command(name="show-settings", purpose="Show them.", argv=[sys.executable, "-c", prints])
-    acting = Acting(tmp_path, "http://127.0.0.1:9", more=[command_tool(command)])
+    command = DeclaredCommand(name="show-settings", purpose="Show them.", argv=[sys.executable, "-c", prints])
+    acting = Acting(tmp_path, "http://127.0.0.1:9", more=[build_command_tool(command)])
     acting.start(calls(("command_run_show_settings", {})), concludes("the settings were shown"))
     acting.approve_all()
     outcome = acting.resume()
@@ -77,8 +77,9 @@ def investigated(home: Path, *lines: str) -> tuple[dict[str, Any], Program]:
     return document, program
 
 
+@pytest.mark.slow
 def test_orders_in_a_log_change_nothing_and_are_mentioned(tmp_path: Path) -> None:
-    """A17: the verdict of the clean twin, no question to anybody, no change, and a word in the report."""
+    """The verdict is that of the clean twin; nothing is asked or changed, and the report mentions the text."""
     clean, _ = investigated(tmp_path / "clean")
     told, program = investigated(tmp_path / "told", *ORDERS)
     for name in ("verdict", "status", "effects", "denied"):

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from opsleuth.evals.compare import compare
-from opsleuth.evals.gate import Gate, Rule, broken, load_gate
-from opsleuth.evals.results import document, made_by
-from opsleuth.evals.score import Score
-from opsleuth.evals.telling import told
+from opsleuth.evals.compare import compare_results
+from opsleuth.evals.regression_gate import GateRule, RegressionGate, list_broken_rules, load_gate
+from opsleuth.evals.result_text import describe_comparison
+from opsleuth.evals.results_file import build_results_document, describe_eval_setup
+from opsleuth.evals.score import CaseScore
 from opsleuth.state.errors import UsageError
 
 
-def one(number: int, repeat: int = 1, **changed: Any) -> Score:
+def one(number: int, repeat: int = 1, **changed: Any) -> CaseScore:
     common: dict[str, Any] = {
         "case": f"c{number:02}", "set": "shop", "fault_type": "cpu" if number % 2 else "disk",
         "expected": "cause_found", "verdict": "cause_found", "verdict_right": True, "top1": True, "top3": True,
@@ -22,61 +22,67 @@ def one(number: int, repeat: int = 1, **changed: Any) -> Score:
         "repeated": 0, "turns": 4, "tokens": 0, "seconds": 0.5, "status": "completed",
         "run": f"inv-20260303-{number:04}", "answered": "a (cpu)", "store": f"a.runs/{number}/opsleuth.db",
     }  # fmt: skip
-    return Score(**common | {"repeat": repeat} | changed)
+    return CaseScore(**common | {"repeat": repeat} | changed)
 
 
 WRONG = {"top1": False, "kind": False, "answered": "b (cpu)"}
 
 
 def results(change: Callable[[int], Mapping[str, Any]] = lambda _: {}, cases: int = 20) -> dict[str, Any]:
-    return document("shop", made_by("offline"), [one(n, **change(n)) for n in range(cases)])
+    return build_results_document(
+        "shop", describe_eval_setup("offline"), [one(n, **change(n)) for n in range(cases)]
+    )
 
 
-def gate(**rule: Any) -> Gate:
-    return Gate(rule=(Rule(**rule),))
+def gate(**rule: Any) -> RegressionGate:
+    return RegressionGate(rule=(GateRule(**rule),))
 
 
 def test_equal_results_are_the_same() -> None:
-    found = compare(results(), results(lambda _: {"run": "inv-20260304-bbbb"}))
+    found = compare_results(results(), results(lambda _: {"run": "inv-20260304-bbbb"}))
     assert {m.judgement for m in found.metrics} == {"same"}
     assert not found.changed
-    assert broken(gate(metric="top1", max_drop=0), found) == []
+    assert list_broken_rules(gate(metric="top1", max_drop=0), found) == []
 
 
 def test_few_that_changed_are_within_noise_and_many_are_worse() -> None:
-    few = compare(results(), results(lambda n: WRONG if n < 3 else {}))
-    many = compare(results(), results(lambda n: WRONG if n < 8 else {}))
+    few = compare_results(results(), results(lambda n: WRONG if n < 3 else {}))
+    many = compare_results(results(), results(lambda n: WRONG if n < 8 else {}))
     top1 = few.find("top1")
     assert top1 is not None
     assert (top1.judgement, top1.a, top1.b, top1.cases) == ("noise", 1.0, 0.85, 20)
     assert next(m.judgement for m in many.metrics if m.metric == "top1") == "worse"
-    better = compare(results(lambda n: WRONG if n < 8 else {}), results()).find("top1")
+    better = compare_results(results(lambda n: WRONG if n < 8 else {}), results()).find("top1")
     assert better is not None
     assert better.judgement == "better"
 
 
 def test_a_metric_is_compared_by_tag() -> None:
-    found = compare(results(), results(lambda n: WRONG if n % 2 else {}))
+    found = compare_results(results(), results(lambda n: WRONG if n % 2 else {}))
     assert [(m.tag, m.judgement) for m in found.metrics if m.metric == "top1"] == [
         ("all", "worse"), ("cpu", "worse"), ("disk", "same"),
     ]  # fmt: skip
 
 
 def test_repeats_of_a_case_are_one_case() -> None:
-    a = document("shop", made_by("offline"), [one(n, r) for n in range(6) for r in (1, 2, 3)])
+    a = build_results_document(
+        "shop", describe_eval_setup("offline"), [one(n, r) for n in range(6) for r in (1, 2, 3)]
+    )
     worse = [one(n, r, **(WRONG if r == 1 else {})) for n in range(6) for r in (1, 2, 3)]
-    top1 = compare(a, document("shop", made_by("offline"), worse)).find("top1")
+    top1 = compare_results(a, build_results_document("shop", describe_eval_setup("offline"), worse)).find(
+        "top1"
+    )
     assert top1 is not None
     assert top1.cases == 6
     assert top1.b == pytest.approx(2 / 3)
 
 
 def test_only_cases_of_both_count_and_the_rest_is_named() -> None:
-    found = compare(results(), results(cases=18))
+    found = compare_results(results(), results(cases=18))
     assert (found.pairs, found.missing) == (18, ["c18", "c19"])
-    assert broken(gate(metric="top1", max_drop=0), found) == ["2 cases are missing in B: c18, c19"]
+    assert list_broken_rules(gate(metric="top1", max_drop=0), found) == ["2 cases are missing in B: c18, c19"]
     with pytest.raises(UsageError, match="no case in common"):
-        compare(results(), results(lambda n: {"case": f"x{n}"}))
+        compare_results(results(), results(lambda n: {"case": f"x{n}"}))
 
 
 @pytest.mark.parametrize(
@@ -98,8 +104,8 @@ def test_only_cases_of_both_count_and_the_rest_is_named() -> None:
     ],
 )
 def test_the_gate(rule: dict[str, Any], change: Mapping[str, Any], *, holds: bool) -> None:
-    found = compare(results(), results(lambda n: change if n in (0, 2, 3) else {}))
-    assert (broken(gate(**rule), found) == []) is holds
+    found = compare_results(results(), results(lambda n: change if n in (0, 2, 3) else {}))
+    assert (list_broken_rules(gate(**rule), found) == []) is holds
 
 
 @pytest.mark.parametrize(
@@ -112,7 +118,7 @@ def test_the_gate(rule: dict[str, Any], change: Mapping[str, Any], *, holds: boo
         ('[[rule]]\nmetric = "top1"\n', "this rule bounds nothing"),
         ('[[rule]]\nmetric = "top1"\nmax_drop = -1\n', "greater than or equal to 0"),
         ("missing_cases = 1\n", "rule: Field required"),
-        ("[[rule]\n", "is no TOML"),
+        ("[[rule]\n", "is not TOML"),
     ],
 )
 def test_a_wrong_gate_is_told(tmp_path: Path, text: str, said: str) -> None:
@@ -123,8 +129,10 @@ def test_a_wrong_gate_is_told(tmp_path: Path, text: str, said: str) -> None:
 
 
 def test_what_is_told() -> None:
-    found = compare(results(), results(lambda n: WRONG | {"run": "inv-20260304-bbbb"} if n < 8 else {}))
-    lines = list(told(found, broken(gate(metric="top1", max_drop=5), found)))
+    found = compare_results(
+        results(), results(lambda n: WRONG | {"run": "inv-20260304-bbbb"} if n < 8 else {})
+    )
+    lines = list(describe_comparison(found, list_broken_rules(gate(metric="top1", max_drop=5), found)))
     assert "top1: worse, 100.0 % to 60.0 % of 20 (95 % interval -60.1 to -12.6 points, p = 0.008)" in lines
     assert "  c00: cause_found a (cpu) -> cause_found b (cpu)" in lines
     assert any(

@@ -10,23 +10,26 @@ from typing import Any
 
 import pytest
 
-from opsleuth.analysis import platform, ranking
-from opsleuth.evals.compare import compare
-from opsleuth.evals.gate import broken, load_gate
-from opsleuth.evals.results import Document
-from opsleuth.evals.run import EvalRequest, evaluate
-from opsleuth.graph.wiring import Parts
-from opsleuth.models import prompting
-from opsleuth.models.offline import OfflinePlanner
-from opsleuth.models.planner import Decided, PlannerView
-from opsleuth.models.server.replies import Entry, Request
-from opsleuth.models.server.rules import investigator
-from opsleuth.models.server.serve import ModelServer
-from opsleuth.models.settings import ModelSettings
-from opsleuth.nodes import observe, progress
+from opsleuth.analysis import platform_reports, ranking
+from opsleuth.configuration.model_settings import ModelSettings
+from opsleuth.evals.compare import compare_results
+from opsleuth.evals.evaluation import EvalRequest, evaluate_set
+from opsleuth.evals.regression_gate import list_broken_rules, load_gate
+from opsleuth.evals.results_file import Document
+from opsleuth.graph.lifecycle.wiring import AttemptParts
+from opsleuth.models import prompt_files
+from opsleuth.models.offline_planner import OfflinePlanner
+from opsleuth.models.planner import PlannerResult, PlannerView
+from opsleuth.models.server.chat_replies import Entry, Request
+from opsleuth.models.server.model_server import ModelServer
+from opsleuth.models.server.rule_models import reply_as_investigator
+from opsleuth.nodes import stagnation
+from opsleuth.nodes.observe import node
 from opsleuth.state.base import to_json
 from opsleuth.state.decision import Decision
 from opsleuth.tools.builtin import BUILTIN
+
+pytestmark = pytest.mark.harm
 
 GATE = load_gate(Path(__file__).parents[2] / "benchmarks" / "gate.toml")
 CASES = ("builtin-21", "builtin-22", "builtin-25", "builtin-26", "builtin-33", "builtin-40")
@@ -38,11 +41,11 @@ RULES = {"verdict", "top1", "kind", "calls", "turns", "repeated", "completed", "
 def faults(before: Document, after: Document) -> Sequence[str]:
     """What the gate says; only rules that these few cases can hold."""
     few = GATE.model_copy(update={"rule": tuple(rule for rule in GATE.rule if rule.metric in RULES)})
-    return broken(few, compare(before, after))
+    return list_broken_rules(few, compare_results(before, after))
 
 
 def measured(**more: Any) -> Document:
-    return evaluate(EvalRequest(Path("builtin"), only=CASES, **more))
+    return evaluate_set(EvalRequest(Path("builtin"), only=CASES, **more))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +58,7 @@ def test_the_unharmed_program_passes(unharmed: Document) -> None:
 
 
 def test_a_harmed_detector_is_caught(unharmed: Document, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = tuple(find for find in ranking.DETECTORS if find is not platform.find)
+    kept = tuple(find for find in ranking.DETECTORS if find is not platform_reports.find_reported_troubles)
     monkeypatch.setattr(ranking, "DETECTORS", kept)
     assert any(text.startswith("top1 is worse") for text in faults(unharmed, measured()))
 
@@ -63,21 +66,21 @@ def test_a_harmed_detector_is_caught(unharmed: Document, monkeypatch: pytest.Mon
 class Forgetful(OfflinePlanner):
     """Would go on asking what it knows, and stops when it is told that nothing new comes."""
 
-    async def decide(self, view: PlannerView) -> Decided:
+    async def decide(self, view: PlannerView) -> PlannerResult:
         decided = await super().decide(view)
         told = any(notice.code == "stagnation" for notice in view.state.notices)
         if decided.decision.conclusion is None or told or not view.observations:
             return decided
         last = view.observations[-1]
         again = {"tool": last.tool, "arguments": dict(last.arguments), "purpose": "to be sure"}
-        return Decided(Decision.model_validate({"reason": "Once more.", "calls": [again]}))
+        return PlannerResult(Decision.model_validate({"reason": "Once more.", "calls": [again]}))
 
 
 def test_a_harmed_stop_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = Parts(planner=lambda _: Forgetful())
+    parts = AttemptParts(planner=lambda _: Forgetful())
     before = measured(parts=parts)
-    monkeypatch.setattr(progress, "WARN_AFTER", 6)
-    monkeypatch.setattr(observe, "STALLED", 12)
+    monkeypatch.setattr(stagnation, "WARN_AFTER", 6)
+    monkeypatch.setattr(node, "STALLED", 12)
     found = faults(before, measured(parts=parts))
     assert any(text.startswith("turns is worse") for text in found)
 
@@ -93,7 +96,7 @@ def literal(request: Request) -> Entry:
             }
         }
     tools = [t for t in request.get("tools") or () if "suspect" in t["function"]["description"].lower() or t["function"]["name"] != "rank_suspects"]  # fmt: skip
-    return investigator({**request, "tools": tools})
+    return reply_as_investigator({**request, "tools": tools})
 
 
 @pytest.fixture(scope="module")
@@ -121,14 +124,14 @@ def test_a_harmed_tool_description_is_caught(
         else spec
         for spec in BUILTIN
     ]
-    found = measured(planner="model", model=model, parts=Parts(specs=harmed))
+    found = measured(planner="model", model=model, parts=AttemptParts(specs=harmed))
     assert any(text.startswith("verdict is worse") for text in faults(by_model[0], found))
 
 
 def test_a_harmed_prompt_is_caught(
     by_model: tuple[Document, Path], model: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = prompting.prompt("planner")
+    whole = prompt_files.load_prompt("planner")
     harmed = whole._replace(text=whole.text.replace("The cause, not the victim", "The loudest"))
     _replace_prompt(monkeypatch, harmed)
     found = measured(planner="model", model=model)
@@ -145,11 +148,11 @@ def test_recorded_traffic_gives_the_same_twice_and_a_changed_prompt_leaves_it(
         for document in (recorded, first, second)
     ]
     assert lasting[0] == lasting[1] == lasting[2]
-    whole = prompting.prompt("planner")
+    whole = prompt_files.load_prompt("planner")
     _replace_prompt(monkeypatch, whole._replace(text=whole.text + "\nBe brief."))
     left = measured(planner="model", model=model, replay=tapes)
     assert any(text.startswith("completed is") for text in faults(recorded, left))
 
 
-def _replace_prompt(monkeypatch: pytest.MonkeyPatch, harmed: prompting.Prompt) -> None:
-    monkeypatch.setattr("opsleuth.models.model.prompt", lambda _: harmed)
+def _replace_prompt(monkeypatch: pytest.MonkeyPatch, harmed: prompt_files.PromptText) -> None:
+    monkeypatch.setattr("opsleuth.models.model_planner.load_prompt", lambda _: harmed)

@@ -10,14 +10,14 @@ import pytest
 from loop_rig import Loop, concludes, looks
 from stored_runs import Program
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.evals.adopt import adopt
-from opsleuth.evals.failures import failures
-from opsleuth.evals.run import EvalRequest, evaluate
-from opsleuth.graph.prepare import Settings, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.scenarios.orders import write_case
+from opsleuth.evals.case_from_run import make_case_from_run
+from opsleuth.evals.evaluation import EvalRequest, evaluate_set
+from opsleuth.evals.run_failures import group_failures
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.scenarios.orders_incident import write_case
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import UsageError
 
@@ -54,7 +54,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         request = StartRequest(
             run=RUN,
             question="Why is the orders API slow?",
-            settings=Settings(case=str(case), planner="offline"),
+            settings=RunSettings(case=str(case), planner="offline"),
         )
         asyncio.run(Runner(store).start(request))
     return folder / "opsleuth.db"
@@ -71,10 +71,10 @@ def everything(folder: Path) -> bytes:
 
 def test_a_stored_run_becomes_a_case_that_can_be_evaluated(database: Path, tmp_path: Path) -> None:
     with opened(database) as store:
-        made = adopt(store, RUN[:-2], EXPECT, tmp_path / "cases")
+        made = make_case_from_run(store, RUN[:-2], EXPECT, tmp_path / "cases")
     assert SECRET.encode() not in everything(tmp_path)
     assert json.loads((made / "incident.json").read_text())["question"] == "Why is the orders API slow?"
-    found = evaluate(EvalRequest(tmp_path / "cases"))
+    found = evaluate_set(EvalRequest(tmp_path / "cases"))
     (score,) = found["scores"]
     assert (score["case"], score["verdict_right"], score["top1"], score["problem"]) == (RUN, True, True, "")
     assert found["summary"]["by_tag"]["seen"]["cases"] == 1
@@ -82,10 +82,10 @@ def test_a_stored_run_becomes_a_case_that_can_be_evaluated(database: Path, tmp_p
 
 def test_a_second_case_joins_the_key_and_none_is_written_twice(database: Path, tmp_path: Path) -> None:
     with opened(database) as store:
-        adopt(store, RUN, EXPECT, tmp_path)
-        adopt(store, RUN, {"verdict": "healthy"}, tmp_path, name="quiet")
+        make_case_from_run(store, RUN, EXPECT, tmp_path)
+        make_case_from_run(store, RUN, {"verdict": "healthy"}, tmp_path, name="quiet")
         with pytest.raises(UsageError, match="exists already"):
-            adopt(store, RUN, EXPECT, tmp_path)
+            make_case_from_run(store, RUN, EXPECT, tmp_path)
     assert json.loads((tmp_path / "answers.json").read_text()).keys() == {RUN, "quiet"}
 
 
@@ -94,7 +94,7 @@ def test_an_expectation_that_is_none_writes_nothing(
     database: Path, tmp_path: Path, expect: dict[str, Any]
 ) -> None:
     with opened(database) as store, pytest.raises(UsageError, match="write for example"):
-        adopt(store, RUN, expect, tmp_path / "cases")
+        make_case_from_run(store, RUN, expect, tmp_path / "cases")
     assert not (tmp_path / "cases").exists()
 
 
@@ -102,7 +102,7 @@ def test_a_run_without_a_recorded_incident_is_refused(tmp_path: Path) -> None:
     loop = Loop(tmp_path)
     loop.start(looks("a"), concludes("nothing"))
     with pytest.raises(UsageError, match="did not look at a recorded incident"):
-        adopt(loop.store, "inv-20240501-test", {"verdict": "healthy"}, tmp_path / "cases")
+        make_case_from_run(loop.store, "inv-20240501-test", {"verdict": "healthy"}, tmp_path / "cases")
 
 
 def test_failures_of_stored_runs_are_grouped(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_failures_of_stored_runs_are_grouped(tmp_path: Path) -> None:
             concludes("the value is 123456", "E1"),
             run=f"inv-2024050{number}-test",
         )
-    found = {(f.group, f.what): f for f in failures(loop.store, None)}
+    found = {(f.group, f.what): f for f in group_failures(loop.store, None)}
     (tool,) = [f for f in found.values() if f.group == "tool failed"]
     assert tool.count == 4
     assert tool.what.startswith("look unavailable (behave: text, limit: number, thing: text): ")
@@ -141,3 +141,12 @@ def test_the_commands(database: Path, tmp_path: Path) -> None:
     assert program("eval", "misses", "--runs", "--since", "now-30d").returncode == 0
     assert program("eval", "misses").returncode == 2
     assert program("eval", "add", RUN, "--expect", "[").returncode == 2
+
+
+@pytest.mark.parametrize("broken", ['{"a": ', "[1]"])
+def test_a_broken_key_leaves_no_case_behind(database: Path, tmp_path: Path, broken: str) -> None:
+    (tmp_path / "answers.json").write_text(broken, encoding="utf-8")
+    with opened(database) as store, pytest.raises(UsageError, match="key"):
+        make_case_from_run(store, RUN, EXPECT, tmp_path)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+    assert (tmp_path / "answers.json").read_text(encoding="utf-8") == broken

@@ -8,12 +8,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tiers import full_product
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.prepare import Settings, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.scenarios.generator import Key, generate
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.scenarios.generator import AnswerKey, generate_incident
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.run_id import new_run_id
 
@@ -26,7 +27,7 @@ def investigated(folder: Path, store: Path) -> tuple[str, str]:
     """Service and kind of the first cause of a run without a model."""
     clock = SystemClock()
     with Store.open(store, clock, Redactor()) as opened:
-        settings = Settings(case=str(folder), planner="offline", read_only=True)
+        settings = RunSettings(case=str(folder), planner="offline", read_only=True)
         request = StartRequest(run=new_run_id(clock.now()), settings=settings)
         report = asyncio.run(Runner(opened, clock=clock).start(request)).report or {}
     assert report["verdict"] == "cause_found"
@@ -47,7 +48,7 @@ def rewrite_text(folder: Path, change: Callable[[str], str]) -> None:
 
 
 def lossy(folder: Path) -> None:
-    random = Random(3)  # noqa: S311 - a fixed loss, no secret
+    random = Random(3)
     rewrite_rows(folder, "metrics*.csv", lambda rows: [row for row in rows if random.random() > 0.3])
 
 
@@ -56,7 +57,7 @@ def without_topology(folder: Path) -> None:
 
 
 def shuffled(folder: Path) -> None:
-    random = Random(4)  # noqa: S311 - a fixed order, no secret
+    random = Random(4)
     for tables in TABLES:
         rewrite_rows(folder, tables, lambda rows: random.sample(rows, len(rows)))
 
@@ -77,19 +78,21 @@ def renamed(folder: Path, names: dict[str, str]) -> None:
     rewrite_text(folder, lambda text: either.sub(lambda found: names[found[0]], text))
 
 
-def case(folder: Path, kind: str) -> Key:
+def case(folder: Path, kind: str) -> AnswerKey:
     """A case in plain files. Some seeds compress their tables: those are passed over."""
     for seed in range(100, 140):
         to = folder / f"{kind}-{seed}"
-        key = generate(kind, "high", seed, to)
+        key = generate_incident(kind, "high", seed, to)
         if not list(to.glob("*.gz")):
             to.rename(folder / "case")
             return key
     raise AssertionError(f"no plain case of kind {kind}")
 
 
-@pytest.mark.parametrize("kind", ["errors", "slow_query", "crash"])
-@pytest.mark.parametrize("disturb", [lossy, without_topology, shuffled, shifted])
+@pytest.mark.parametrize(
+    ("kind", "disturb"),
+    full_product(["errors", "slow_query", "crash"], [lossy, without_topology, shuffled, shifted]),
+)
 def test_damage_and_disguise_leave_the_answer(
     tmp_path: Path, kind: str, disturb: Callable[[Path], None]
 ) -> None:
@@ -100,6 +103,7 @@ def test_damage_and_disguise_leave_the_answer(
     assert found in key["acceptable_kinds"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["errors", "crash"])
 def test_other_names_give_the_same_answer(tmp_path: Path, kind: str) -> None:
     case(tmp_path, kind)

@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from loop_rig import Loop, concludes, looks
 from step_rig import RUN, begun, counted
 
-from opsleuth.checkpoints.history import FIELDS, Point
+from opsleuth.checkpoints.history import FIELDS, CheckpointPoint
 from opsleuth.checkpoints.runs import RunRow
-from opsleuth.graph.edits import Edit
-from opsleuth.graph.fork import Branch, Fork, checking, fork
+from opsleuth.graph.stepping.edits import StateEdit
+from opsleuth.graph.stepping.fork import ForkedRun, ForkRequest, call_checker_for, fork_run
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Investigation
-from opsleuth.state.outcome import Status, StopReason
+from opsleuth.state.run_status import ENDING_BY_STOP_REASON, FINISHED_STATUSES, Status, StopReason
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +28,20 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
     loop.store.close()
 
 
-def point(loop: Loop, spec: str) -> Point:
+def point(loop: Loop, spec: str) -> CheckpointPoint:
     return loop.store.history.find(RUN, spec)
 
 
-def branch(loop: Loop, spec: str, *edits: tuple[str, Any]) -> Fork:
-    check = checking(loop.world.parts(), loop.store.runs.find(RUN))
+def branch(loop: Loop, spec: str, *edits: tuple[str, Any]) -> ForkedRun:
+    check = call_checker_for(loop.world.parts(), loop.store.runs.find(RUN))
     taken = {row.id for row in loop.store.runs.list(limit=100_000)}
     ids = (run for run in iter(counted(), None) if run not in taken)
-    return fork(
-        loop.store, point(loop, spec), lambda: next(ids), check, Branch(edits=[Edit(*e) for e in edits])
+    return fork_run(
+        loop.store,
+        point(loop, spec),
+        lambda: next(ids),
+        check,
+        ForkRequest(edits=[StateEdit(*e) for e in edits]),
     )
 
 
@@ -122,16 +126,21 @@ VALUES = FITTING | st.recursive(
     st.sampled_from(["c0", "c1", "c2", "c3", "c7"]),
     st.lists(st.tuples(PATHS, VALUES), min_size=1, max_size=3),
 )
+@example("c1", [("hypotheses.H1.text", "b is broken"), ("budget.limits.turns", 2)])
 def test_no_edit_makes_a_run_unreadable(ended: Loop, spec: str, edits: list[tuple[str, Any]]) -> None:
+    before = len(ended.store.runs.list(limit=100_000))
     try:
         made = branch(ended, spec, *edits)
     except UsageError:
+        assert len(ended.store.runs.list(limit=100_000)) == before
         return
     state = Investigation.model_validate(ended.store.history.find(made.run.id).values)
     assert state.status is Status.RUNNING
     outcome = ended.resume(made.run.id)
-    assert outcome.status in (Status.COMPLETED, Status.FAILED)
+    assert outcome.stop_reason is not None
     assert outcome.stop_reason is not StopReason.INTERNAL_ERROR
+    assert outcome.status is ENDING_BY_STOP_REASON[outcome.stop_reason][0]
+    assert outcome.status in FINISHED_STATUSES
     assert outcome.report is not None
 
 
@@ -140,12 +149,12 @@ def test_a_fork_of_a_fork_reads_along_the_line(tmp_path: Path) -> None:
     loop.resume(RUN)
     first = branch(loop, "before:verify").run
     row: RunRow = loop.store.runs.find(first.id)
-    again = fork(
+    again = fork_run(
         loop.store,
         loop.store.history.find(row.id),
         iter(["inv-20240501-deep"]).__next__,
-        checking(loop.world.parts(), row),
-        Branch(name="deep"),
+        call_checker_for(loop.world.parts(), row),
+        ForkRequest(name="deep"),
     )
     outcome = loop.resume(again.run.id)
     assert outcome.status is Status.COMPLETED

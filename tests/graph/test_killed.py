@@ -1,28 +1,20 @@
 """Real processes, really killed: what was stored is there, and what was done is not done again."""
 
 import json
-import multiprocessing
-import os
 import signal
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import pytest
+from commit_kills import FORK, GUARD, in_child, kill_at_commit
 from loop_rig import Loop, World, concludes, looks
 
-from opsleuth.checkpoints.errors import Busy, NotFound, StoreFailed
-from opsleuth.state.outcome import ExitCode
+from opsleuth.checkpoints.errors import NotFoundError, RunBusyError, StoreFailedError
+from opsleuth.state.run_status import ExitCode
 
 RIG = Path(__file__).parent.parent / "support" / "loop_rig.py"
 RUN = "inv-20240501-test"
-GUARD = 60
-"""Seconds after which a hang is a failure; nothing here should take a tenth of it."""
-FORK = multiprocessing.get_context("fork")
 
 
 def program(folder: Path, verb: str, *more: str) -> subprocess.CompletedProcess[str]:
@@ -35,35 +27,7 @@ def program(folder: Path, verb: str, *more: str) -> subprocess.CompletedProcess[
     )
 
 
-def in_child(work: Callable[[], object]) -> int:
-    """The exit code of a forked process that did `work`: minus the signal's number if it was killed."""
-    process: BaseProcess = FORK.Process(target=work)
-    process.start()
-    process.join(GUARD)
-    assert process.exitcode is not None, "the child hangs"
-    return process.exitcode
-
-
-def kill_at_commit(number: int) -> None:
-    """From now on in this process, die just before the n-th commit of any connection."""
-    connect = sqlite3.connect
-    commits = 0
-
-    def count(statement: str) -> None:
-        nonlocal commits
-        if statement.startswith("COMMIT"):
-            commits += 1
-            if commits == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    def counted(*arguments: Any, **named: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connect(*arguments, **named)
-        connection.set_trace_callback(count)
-        return connection
-
-    sqlite3.connect = counted  # type: ignore[assignment]
-
-
+@pytest.mark.slow
 def test_killed_after_the_second_of_four_calls(tmp_path: Path) -> None:
     World(tmp_path).write(
         looks("a"), looks("b"), looks({"thing": "c", "behave": "kill_once"}), looks("d"),
@@ -76,6 +40,7 @@ def test_killed_after_the_second_of_four_calls(tmp_path: Path) -> None:
     assert json.loads(resumed.stdout)["answer"] == "a, b, c and d were looked at."
 
 
+@pytest.mark.slow
 def test_killed_in_one_of_parallel_calls_runs_only_that_one_again(tmp_path: Path) -> None:
     World(tmp_path).write(looks("a", "b", "c"), concludes("a, b and c.", "E1", "E2", "E3"))
     assert program(tmp_path, "start", "2").returncode == -signal.SIGKILL
@@ -85,6 +50,7 @@ def test_killed_in_one_of_parallel_calls_runs_only_that_one_again(tmp_path: Path
     assert len(World(tmp_path).lines("looked")) == 4
 
 
+@pytest.mark.slow
 def test_the_model_fails_on_the_fourth_call(tmp_path: Path) -> None:
     three = [looks("a"), looks("b"), looks("c")]
     World(tmp_path).write(*three, {"error": "unavailable", "text": "the endpoint answers 500"})
@@ -96,6 +62,7 @@ def test_the_model_fails_on_the_fourth_call(tmp_path: Path) -> None:
     assert World(tmp_path).lines("looked") == ["a", "b", "c"]
 
 
+@pytest.mark.chaos
 def test_killed_at_every_write(tmp_path: Path) -> None:
     """Every commit is a moment to die at. The effect is made once, or the run says that it does not know."""
     script = [
@@ -135,6 +102,7 @@ def _go_on(folder: Path) -> int:
     return int((loop.resume() if known else loop.start()).exit_code)
 
 
+@pytest.mark.slow
 def test_two_resumes_at_the_same_instant(tmp_path: Path) -> None:
     World(tmp_path).write(
         looks({"thing": "a", "behave": "kill_once"}),
@@ -149,7 +117,7 @@ def test_two_resumes_at_the_same_instant(tmp_path: Path) -> None:
         barrier.wait(GUARD)
         try:
             sys.exit(int(loop.resume().exit_code))
-        except Busy as busy:
+        except RunBusyError as busy:
             sys.exit(int(busy.exit_code))
 
     racers = [FORK.Process(target=race) for _ in range(2)]
@@ -162,6 +130,7 @@ def test_two_resumes_at_the_same_instant(tmp_path: Path) -> None:
     assert World(tmp_path).lines("done") == ["x"]
 
 
+@pytest.mark.slow
 def test_two_processes_one_database(tmp_path: Path) -> None:
     script = [*(looks(f"thing-{n}") for n in range(40)), concludes("thing-1 was looked at.", "E2")]
     World(tmp_path).write(*script)
@@ -177,6 +146,7 @@ def test_two_processes_one_database(tmp_path: Path) -> None:
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_store_that_fails_in_mid_run_stops_it_at_once(tmp_path: Path) -> None:
     """The disk is full (a page limit stands in for it): nothing more is done, and what was done is not done again."""
     World(tmp_path).write(
@@ -187,12 +157,12 @@ def test_a_store_that_fails_in_mid_run_stops_it_at_once(tmp_path: Path) -> None:
 
     def full() -> None:
         loop = Loop(tmp_path)
-        db = loop.store._backing.db
+        db = loop.store.database
         (pages,) = db.rows("PRAGMA page_count")[0]
         db.rows(f"PRAGMA max_page_count = {pages + 60}")
         try:
             loop.start(turns=60)
-        except StoreFailed as failed:
+        except StoreFailedError as failed:
             sys.exit(int(failed.exit_code) if "full" in str(failed) else 99)
 
     assert in_child(full) == ExitCode.INTERNAL
@@ -206,7 +176,7 @@ def test_a_store_that_fails_in_mid_run_stops_it_at_once(tmp_path: Path) -> None:
 def test_an_unknown_run_starts_nothing(tmp_path: Path) -> None:
     loop = Loop(tmp_path)
     loop.world.write(looks("a"))
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         loop.resume("inv-20240501-none")
     assert loop.world.lines("looked") == []
     assert list(loop.store.runs.list()) == []

@@ -13,14 +13,11 @@ import psycopg
 import pytest
 import servers
 from loop_rig import Loop, World, concludes, looks
-from places import postgres, server
 
-from opsleuth.checkpoints.errors import Lost, StoreFailed
-from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.database_urls import PostgresServer
+from opsleuth.checkpoints.errors import RunLostError, StoreFailedError
 from opsleuth.checkpoints.postgres import lease
-from opsleuth.state.outcome import ExitCode
-
-__all__ = ["postgres", "server"]
+from opsleuth.state.run_status import ExitCode
 
 RUN = "inv-20240501-test"
 GUARD = 120
@@ -58,12 +55,13 @@ def kill_at_message(number: int) -> None:
     psycopg.Cursor.execute = counted  # type: ignore[method-assign]
 
 
-def _go_on(folder: Path, place: Server) -> int:
+def _go_on(folder: Path, place: PostgresServer) -> int:
     loop = Loop(folder, place=place)
     known = loop.store.runs.get(RUN) is not None
     return int((loop.resume() if known else loop.start()).exit_code)
 
 
+@pytest.mark.chaos
 def test_killed_at_every_message_of_the_effect(tmp_path: Path, postgres: servers.Postgres) -> None:
     """The effect is made once, or the run says that it does not know."""
     codes: dict[int, int] = {}
@@ -72,10 +70,10 @@ def test_killed_at_every_message_of_the_effect(tmp_path: Path, postgres: servers
         folder = tmp_path / str(number)
         folder.mkdir()
         World(folder).write(*SCRIPT)
-        place = Server(postgres.database(), folder)
+        place = PostgresServer(postgres.database(), folder)
         Loop(folder, place=place).store.close()
 
-        def start(folder: Path = folder, place: Server = place, number: int = number) -> None:
+        def start(folder: Path = folder, place: PostgresServer = place, number: int = number) -> None:
             kill_at_message(number)
             sys.exit(int(Loop(folder, place=place).start().exit_code))
 
@@ -89,8 +87,9 @@ def test_killed_at_every_message_of_the_effect(tmp_path: Path, postgres: servers
     assert set(codes.values()) <= {ExitCode.OK, ExitCode.EFFECT_UNKNOWN}
 
 
+@pytest.mark.slow
 def test_a_stopped_run_that_was_taken_over_ends_in_words_and_does_nothing_twice(
-    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "SECONDS", 0.6)
     World(tmp_path).write(*SCRIPT)
@@ -105,7 +104,7 @@ def test_a_stopped_run_that_was_taken_over_ends_in_words_and_does_nothing_twice(
         loop.listen(stop)
         try:
             loop.start()
-        except Lost as lost:
+        except RunLostError as lost:
             sys.exit(int(lost.exit_code) if "was taken over" in str(lost) else 99)
 
     process = FORK.Process(target=stopped)
@@ -133,14 +132,14 @@ def test_a_stopped_run_that_was_taken_over_ends_in_words_and_does_nothing_twice(
 def test_a_server_that_restarts_in_mid_run_stops_it_and_it_goes_on(tmp_path: Path) -> None:
     World(tmp_path).write(*SCRIPT)
     with servers.postgres() as own:
-        loop = Loop(tmp_path, place=Server(own.database(), tmp_path))
+        loop = Loop(tmp_path, place=PostgresServer(own.database(), tmp_path))
 
         def restart(event: Mapping[str, Any]) -> None:
             if event["type"] == "tool.completed" and event["data"].get("tool") == "change":
                 own.stop()
 
         loop.listen(restart)
-        with pytest.raises(StoreFailed, match="what was stored is safe"):
+        with pytest.raises(StoreFailedError, match="what was stored is safe"):
             loop.start()
         own.start()
         loop.listen(loop.events.append)
@@ -154,7 +153,7 @@ def test_a_server_that_restarts_in_mid_run_stops_it_and_it_goes_on(tmp_path: Pat
 def test_checkpoints_on_another_server_of_their_own(tmp_path: Path, postgres: servers.Postgres) -> None:
     runs, checkpoints = postgres.database(), postgres.database()
     World(tmp_path).write(*SCRIPT)
-    loop = Loop(tmp_path, place=Server(runs, tmp_path, checkpoints))
+    loop = Loop(tmp_path, place=PostgresServer(runs, tmp_path, checkpoints))
     assert loop.start(turns=1).exit_code is not ExitCode.OK
     assert loop.resume(turns=9).exit_code is ExitCode.OK
     assert len(loop.store.history.list(RUN)) > 8

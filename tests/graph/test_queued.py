@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from loop_rig import SINCE, UNTIL, Loop, concludes, looks
 
-from opsleuth.graph.prepare import Settings, StartRequest
-from opsleuth.graph.queued import queue, request_of
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest
+from opsleuth.graph.lifecycle.queued import queue_run, request_of
 from opsleuth.state.errors import UsageError
-from opsleuth.state.outcome import Status, StopReason
+from opsleuth.state.run_status import Status, StopReason
 
 RUN = "inv-20240501-wait"
 ALERT = {"text": "orders are slow", "service": "orders-api", "severity": "critical"}
@@ -28,9 +28,9 @@ def asked(**more: Any) -> StartRequest:
 
 def test_what_was_asked_comes_back_as_it_was(loop: Loop) -> None:
     request = asked(
-        alert=ALERT, limits={"turns": 5}, name="night", project="shop", settings=Settings(read_only=True)
+        alert=ALERT, limits={"turns": 5}, name="night", project="shop", settings=RunSettings(read_only=True)
     )
-    row = queue(loop.store, request, loop.clock)
+    row = queue_run(loop.store, request, loop.clock)
     assert (row.status, row.project, row.name) == (Status.QUEUED, "shop", "night")
     again = request_of(loop.store.runs.find(RUN))
     assert replace(again, settings=request.settings) == request
@@ -38,7 +38,7 @@ def test_what_was_asked_comes_back_as_it_was(loop: Loop) -> None:
 
 
 def test_a_queued_run_is_begun_by_whoever_takes_it(loop: Loop) -> None:
-    queue(loop.store, asked(), loop.clock)
+    queue_run(loop.store, asked(), loop.clock)
     loop.world.write(looks("a"), concludes("a was looked at.", "E1"))
     outcome = loop.resume(RUN)
     assert outcome.stop_reason is StopReason.CONCLUDED
@@ -47,7 +47,7 @@ def test_a_queued_run_is_begun_by_whoever_takes_it(loop: Loop) -> None:
 
 
 def test_a_queued_run_can_be_ended_before_it_began(loop: Loop) -> None:
-    queue(loop.store, asked(), loop.clock)
+    queue_run(loop.store, asked(), loop.clock)
     loop.world.write(looks("a"))
     loop.store.control.set(RUN, "cancel", "not needed")
     outcome = asyncio.run(loop.runner.end(RUN, "cancel"))
@@ -57,11 +57,11 @@ def test_a_queued_run_can_be_ended_before_it_began(loop: Loop) -> None:
 
 def test_what_can_never_begin_is_not_accepted(loop: Loop) -> None:
     with pytest.raises(UsageError, match="turns"):
-        queue(loop.store, asked(limits={"turns": 0}), loop.clock)
+        queue_run(loop.store, asked(limits={"turns": 0}), loop.clock)
     assert loop.store.runs.list() == []
 
 
 def test_a_secret_in_a_question_is_stored_nowhere(loop: Loop) -> None:
     secret = "ghp_" + "a1B2" * 9
-    queue(loop.store, asked(question=f"is {secret} the cause"), loop.clock)
+    queue_run(loop.store, asked(question=f"is {secret} the cause"), loop.clock)
     assert secret not in str(loop.store.runs.find(RUN))

@@ -7,9 +7,9 @@ import ormsgpack
 import pytest
 from loop_rig import Loop, concludes, looks
 
-from opsleuth.checkpoints.errors import Unreadable
+from opsleuth.checkpoints.errors import UnreadableStoreError
 from opsleuth.graph import build
-from opsleuth.state.outcome import ExitCode
+from opsleuth.state.run_status import ExitCode
 
 RUN = "inv-20240501-test"
 
@@ -30,7 +30,7 @@ def test_another_graph_revision_is_refused_and_nothing_changes(
     with raw(loop) as db:
         before = db.execute("SELECT checkpoint_id FROM checkpoints ORDER BY 1").fetchall()
     monkeypatch.setattr(build, "EDGES", {**build.EDGES, "look": ("plan",)})
-    with pytest.raises(Unreadable, match="graph revision"):
+    with pytest.raises(UnreadableStoreError, match="graph revision"):
         loop.resume(turns=9)
     with raw(loop) as db:
         assert db.execute("SELECT checkpoint_id FROM checkpoints ORDER BY 1").fetchall() == before
@@ -49,11 +49,12 @@ def test_a_state_that_no_longer_fits_is_refused(loop: Loop) -> None:
             "UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = ?",
             (ormsgpack.packb(checkpoint), row[0]),
         )
-    with pytest.raises(Unreadable, match="status"):
+    with pytest.raises(UnreadableStoreError, match="status"):
         loop.resume(turns=9)
     assert loop.store.runs.find(RUN).attempt == 1
 
 
+@pytest.mark.slow
 def test_two_hundred_steps_with_much_output_store_each_body_once(loop: Loop) -> None:
     script = [looks({"thing": f"t{n % 50}-{n}", "behave": "big"}) for n in range(66)]
     outcome = loop.start(*script, concludes("t0-0 was looked at.", "E1"), turns=80)

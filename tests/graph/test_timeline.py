@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from opsleuth.models.planner import Observation
-from opsleuth.nodes.impact import impact
-from opsleuth.nodes.timeline import timeline
+from opsleuth.nodes.verify.report_impact import summarize_impact
+from opsleuth.nodes.verify.report_timeline import build_timeline
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.conclusion import Cause, Conclusion
 from opsleuth.state.investigation import Alert, Investigation, Window
-from opsleuth.state.outcome import Verdict
+from opsleuth.state.run_status import Verdict
 
 WEB_SLOW = "web took 2 s a request, usually 0.1 s, over 90 requests; 100 % of all that begins anywhere."
 DB_SLOW = "db took 1 s a request, usually 0.1 s, over 90 requests; 0 % of all that begins anywhere."
@@ -58,7 +58,7 @@ def changed(service: str, minute: int, kind: str = "deploy") -> dict[str, Any]:
 
 
 def told(*arguments: Any) -> list[tuple[str, str]]:
-    return [(row["time"][14:16], row["text"]) for row in timeline(*arguments)]
+    return [(row["time"][14:16], row["text"]) for row in build_timeline(*arguments)]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,9 @@ def test_what_two_detectors_saw_begin_began_once() -> None:
 
 
 def test_what_was_seen_to_begin_twice_cites_the_first_sight() -> None:
-    found = timeline(state(Verdict.CAUSE_FOUND, "db"), [seen(n, findings=[began("db", 5)]) for n in (1, 2)])
+    found = build_timeline(
+        state(Verdict.CAUSE_FOUND, "db"), [seen(n, findings=[began("db", 5)]) for n in (1, 2)]
+    )
     assert [row["evidence"] for row in found] == ["E1"]
 
 
@@ -108,6 +110,25 @@ def test_the_impact_is_that_of_the_alerting_service_failing_that_of_the_one_hurt
         seen(2, findings=[{"detector": "harm.waiting", "service": "web", "text": WEB_SLOW}]),
         seen(3, findings=[{"detector": "harm.waiting", "service": "web", "text": WEB_SLOW}]),
     ]
-    found = impact(state(Verdict.INCONCLUSIVE, alerting=alerting), harms)
-    assert found == {"text": text.partition(";")[0], "evidence": [evidence]}
-    assert impact(state(Verdict.INCONCLUSIVE), [seen(1, findings=[began("web", 5)])]) is None
+    found = summarize_impact(state(Verdict.INCONCLUSIVE, alerting=alerting), harms)
+    assert found == {
+        "text": text.partition(";")[0],
+        "evidence": [evidence],
+        "since": None,
+        "figures": [],
+    }
+    assert summarize_impact(state(Verdict.INCONCLUSIVE), [seen(1, findings=[began("web", 5)])]) is None
+
+
+def test_the_impact_tells_since_when_and_from_what_to_what() -> None:
+    waiting = {"usual": 0.1, "incident": 2.0, "unit": "s"}
+    failing = {"usual": 0.001, "incident": 0.07, "unit": "share"}
+    rows = [
+        {"detector": "harm.waiting", "service": "web", "metric": "latency_p50", "text": WEB_SLOW, "onset": "2024-05-01T10:05:00Z", "figures": waiting},
+        {"detector": "harm.failures", "service": "web", "text": "web fails", "onset": "2024-05-01T10:04:00Z", "figures": failing},
+    ]  # fmt: skip
+    found = summarize_impact(state(Verdict.CAUSE_FOUND, alerting="web"), [seen(1, findings=rows)])
+    assert found is not None
+    assert found["since"] == "2024-05-01T10:04:00Z"
+    measures = [(row["measure"], row["usual"], round(row["now"], 6), row["unit"]) for row in found["figures"]]
+    assert measures == [("latency_p50", 0.1, 2.0, "s"), ("failed requests", 0.1, 7.0, "%")]

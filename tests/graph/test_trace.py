@@ -3,22 +3,22 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.nodes.trace import Place, Trace
-from opsleuth.state.clock import FakeClock, stamp
+from opsleuth.nodes.trace import TracePosition, TraceWriter
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.state.clock import FakeClock, format_timestamp
 
 
 def test_a_node_begins_when_it_begins(tmp_path: Path) -> None:
     """Not when the event is stored with which its own waited."""
     clock = FakeClock(datetime(2026, 11, 29, 14, tzinfo=UTC))
-    began = stamp(clock.now())
+    began = format_timestamp(clock.now())
     with Store.open(tmp_path / "opsleuth.db", clock, Redactor()) as store:
-        trace = Trace(store, "inv-20261129-7k3f", 1, lambda _: None)
-        trace.enter(Place(turn=1, node="plan", step=1))
+        trace = TraceWriter(store, "inv-20261129-7k3f", 1, lambda _: None)
+        trace.enter(TracePosition(turn=1, node="plan", step=1))
         trace.later("step.started")
         clock.advance(4)
         trace.emit("decision.made")
         started, decided = store.events.read("inv-20261129-7k3f")
     assert (started["ts"], started["node"]) == (began, "plan")
-    assert decided["ts"] == stamp(clock.now()) > began
+    assert decided["ts"] == format_timestamp(clock.now()) > began

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from loop_rig import Loop, concludes, looks
 
-from opsleuth.checkpoints.errors import NotApproved
+from opsleuth.checkpoints.errors import NotApprovedError
 from opsleuth.checkpoints.runs import RunRow
-from opsleuth.graph.stepping import PauseAt
-from opsleuth.nodes.trace import Trace
+from opsleuth.graph.stepping.session import PauseAtNode
+from opsleuth.nodes.trace import TraceWriter
 from opsleuth.state.clock import FakeClock
-from opsleuth.state.outcome import ExitCode, Status, StopReason
-from opsleuth.tools.policy import Layer, Policy
+from opsleuth.state.run_status import ExitCode, Status, StopReason
+from opsleuth.tools.policy import Policy, PolicyLayer
 
 RUN = "inv-20240501-test"
 DONE = concludes("a was looked at.", "E1")
@@ -28,19 +28,19 @@ def loop(tmp_path: Path) -> Loop:
 
 
 def paused_before(loop: Loop, node: str, *script: Any) -> None:
-    loop.runner = replace(loop.runner, pace=PauseAt(node))
+    loop.runner = replace(loop.runner, pace=PauseAtNode(node))
     assert loop.start(*script).status is Status.PAUSED
     loop.listen(loop.events.append)
 
 
 def test_an_event_whose_deed_failed_is_not_told_later(loop: Loop) -> None:
     loop.store.runs.create(RunRow(id=RUN, question="q"))
-    trace = Trace(loop.store, RUN, 1, loop.events.append)
+    trace = TraceWriter(loop.store, RUN, 1, loop.events.append)
 
     def refused() -> None:
-        raise NotApproved("given under another policy")
+        raise NotApprovedError("given under another policy")
 
-    with pytest.raises(NotApproved):
+    with pytest.raises(NotApprovedError):
         trace.emit("approval.used", along=refused)
     trace.emit("tool.completed")
     assert loop.types() == ["tool.completed"]
@@ -90,7 +90,7 @@ def test_a_second_stop_tells_what_was_found_since_the_first(loop: Loop) -> None:
     outcome = loop.resume(turns=2)
     assert outcome.stop_reason is StopReason.TURN_LIMIT
     assert outcome.report is not None
-    assert "2 of 2 calls" in outcome.report["answer"]
+    assert "2 of 2 look-ups" in outcome.report["answer"]
 
 
 def test_a_change_without_time_left_is_not_begun(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_more_plan_than_there_is_room_for_is_a_bad_decision(loop: Loop) -> None:
 
 def test_a_look_that_policy_gates_meanwhile_is_asked(loop: Loop) -> None:
     paused_before(loop, "act", looks("a", "b"), DONE)
-    stricter = Policy([Layer("operator", trusted=True, ask=frozenset({"look"}))])
+    stricter = Policy([PolicyLayer("operator", trusted=True, ask=frozenset({"look"}))])
     loop.runner = replace(loop.runner, parts=replace(loop.runner.parts, policy=lambda _: stricter))
     assert loop.resume().status is Status.WAITING
     assert loop.world.lines("looked") == []
@@ -162,14 +162,14 @@ def test_a_cancellation_of_a_run_that_waits_for_a_person_is_granted(loop: Loop) 
 
 
 def test_new_limits_hold_for_a_run_that_died_before_its_first_node(loop: Loop) -> None:
-    class Died(Exception):
+    class DiedError(Exception):
         pass
 
     def die(_: Mapping[str, Any]) -> None:
-        raise Died
+        raise DiedError
 
     loop.listen(die)
-    with pytest.raises(Died):
+    with pytest.raises(DiedError):
         loop.start(looks("a"), looks("b"), DONE)
     loop.listen(loop.events.append)
     assert loop.resume(turns=1).stop_reason is StopReason.TURN_LIMIT

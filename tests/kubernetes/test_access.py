@@ -13,8 +13,10 @@ from kube_real import TOKENS, ControlPlane
 from live_rig import ask, one
 
 from opsleuth.state.calls import ResultStatus
-from opsleuth.tools.sources.live import LiveSource
-from opsleuth.tools.spec import NotPermitted, Unavailable
+from opsleuth.tools.sources.live_source import LiveSource
+from opsleuth.tools.spec import NotPermittedError, UnavailableError
+
+pytestmark = pytest.mark.kubernetes
 
 READS = ("get", "list")
 Opened = Callable[..., LiveSource]
@@ -65,7 +67,7 @@ async def test_the_role_view_is_enough_however_it_is_proven_who_we_are(
 
 
 async def test_a_role_that_lists_pods_and_no_events(shop: Namespace, opened: Opened) -> None:
-    """W13: what may not be listed is named as the cluster words it, and is not taken for absent."""
+    """What may not be listed is named as the cluster words it, and is not taken for absent."""
     shop.allow("narrow", "pods", ("", ["pods"], READS))
     shop.release("orders", "shop/orders:1.0")
     source = opened(by_token("narrow"), namespaces=[shop.name])
@@ -86,10 +88,7 @@ async def test_without_a_namespace_that_of_the_context_is_taken_where_only_it_ma
     shop.release("orders", "shop/orders:1.0")
     found = await ask([opened(by_token("oncall"))], "objects_get", kind="Pod", name="orders")
     assert len(found.record["objects"]) == 1
-    assert (
-        f"pods of other namespaces than {shop.name} may not be listed"
-        in found.record["not_read"]["s (objects)"]
-    )
+    assert f"pods outside namespace {shop.name} may not be listed" in found.record["not_read"]["s (objects)"]
 
 
 async def test_logs_that_the_role_does_not_hold(shop: Namespace, opened: Opened) -> None:
@@ -103,7 +102,7 @@ async def test_logs_that_the_role_does_not_hold(shop: Namespace, opened: Opened)
 @pytest.mark.parametrize(
     ("user", "said"),
     [
-        ({"token": "unknown"}, "does not know the credentials"),
+        ({"token": "unknown"}, "does not accept the credentials"),
         (by_token("nobody"), 'User "nobody" cannot list resource'),
         ({}, 'User "system:anonymous" cannot list resource'),
     ],
@@ -118,11 +117,11 @@ async def test_an_authority_that_did_not_sign_for_the_cluster(opened: Opened, tm
     (tmp_path / "other").mkdir()
     certificates(tmp_path / "other")
     source = opened(by_token("oncall"), {"certificate-authority": str(tmp_path / "other" / "ca.pem")})
-    with pytest.raises(Unavailable, match=r"cannot be trusted.*CERTIFICATE_VERIFY_FAILED"):
+    with pytest.raises(UnavailableError, match=r"cannot be trusted.*CERTIFICATE_VERIFY_FAILED"):
         await source.check()
 
 
 async def test_a_password_is_no_longer_a_way_in(opened: Opened) -> None:
     """Clusters have not taken basic authentication since 1.19; whoever still has one in his file is told so."""
-    with pytest.raises(NotPermitted):
+    with pytest.raises(NotPermittedError):
         await opened({"username": "me", "password": "right"}).discover()

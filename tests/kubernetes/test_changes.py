@@ -14,9 +14,11 @@ from kube_real import TOKENS, ControlPlane
 from kubelet import Kubelet, not_pulled
 from loop_rig import concludes
 
-from opsleuth.tools.added import Added
-from opsleuth.tools.declared.reading import declared_tools
-from opsleuth.tools.sources.http import Session
+from opsleuth.tools.declared.load_declarations import build_declared_tools
+from opsleuth.tools.extra_tools import ExtraTools
+from opsleuth.tools.sources.http_client import HttpSession
+
+pytestmark = pytest.mark.kubernetes
 
 DONE = concludes("nothing more to do")
 # What docs/extending.md says that a role for changes needs.
@@ -36,9 +38,11 @@ def shop(shop: Namespace) -> Namespace:
 def acting(plane: ControlPlane, shop: Namespace, folder: Path, *, settles: float = 30.0) -> Iterator[Acting]:
     file = plane.kubeconfig(folder / "access", {"token": TOKENS["narrow"]}, namespace=shop.name)
     row = {"namespace": shop.name, "services": {"orders-api": "orders"}, "kubeconfig": str(file)}
-    tools = tuple(replace(tool, settles=settles) for tool in declared_tools({"kubernetes": {"eu": row}}))
+    tools = tuple(
+        replace(tool, settles=settles) for tool in build_declared_tools({"kubernetes": {"eu": row}})
+    )
     rig = Acting(folder, "http://127.0.0.1:9")
-    rig.parts = rig.replaced(effects=lambda _: (), added=lambda *_: Added(tools))
+    rig.parts = rig.replaced(effects=lambda _: (), added=lambda *_: ExtraTools(tools))
     yield rig
 
 
@@ -136,9 +140,9 @@ def test_somebody_elses_change_between_look_and_patch_is_not_undone(
     plane: ControlPlane, shop: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server answers 409: the patch names the resource version that was looked at."""
-    real = Session.send
+    real = HttpSession.send
 
-    async def send(self: Session, method: str, path: str, document: Any, kind: str, **more: Any) -> Any:
+    async def send(self: HttpSession, method: str, path: str, document: Any, kind: str, **more: Any) -> Any:
         if "dryRun" not in more:
             shop.change(shop.path("orders"), {"spec": {"replicas": 5}})
         return await real(self, method, path, document, kind, **more)
@@ -146,7 +150,7 @@ def test_somebody_elses_change_between_look_and_patch_is_not_undone(
     with acting(plane, shop, tmp_path) as rig:
         rig.start(asked("service_scale", replicas=3), DONE)
         rig.approve_all()
-        monkeypatch.setattr(Session, "send", send)
+        monkeypatch.setattr(HttpSession, "send", send)
         rig.resume()
         [row] = rig.store.effects.list(RUN)
         assert row.status == "failed_clean"
@@ -160,16 +164,16 @@ def test_somebody_elses_change_between_look_and_patch_is_not_undone(
 def test_an_answer_that_is_lost_is_told_by_the_key_in_the_deployment(
     plane: ControlPlane, shop: Namespace, tmp_path: Path, tool: str, arguments: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    real, sent = Session.send, list[str]()
+    real, sent = HttpSession.send, list[str]()
 
-    async def send(self: Session, method: str, path: str, document: Any, kind: str, **more: Any) -> Any:
+    async def send(self: HttpSession, method: str, path: str, document: Any, kind: str, **more: Any) -> Any:
         answer = await real(self, method, path, document, kind, **more)
         if "dryRun" not in more:
             sent.append(path)
             raise TimeoutError("no answer in time")
         return answer
 
-    monkeypatch.setattr(Session, "send", send)
+    monkeypatch.setattr(HttpSession, "send", send)
     with acting(plane, shop, tmp_path) as rig:
         rig.start(asked(tool, **arguments), DONE)
         rig.approve_all()

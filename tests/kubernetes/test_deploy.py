@@ -9,6 +9,8 @@ import yaml
 from kube_place import Namespace
 from stored_runs import REPOSITORY
 
+pytestmark = pytest.mark.kubernetes
+
 MANIFEST = REPOSITORY / "deploy" / "kubernetes.yaml"
 OLDER = {"policy/v1": "policy/v1beta1"}
 """The server of the tests is older than this name of a group that has not changed otherwise."""

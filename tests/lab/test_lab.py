@@ -18,6 +18,8 @@ from servers import need
 
 from opsleuth.scenarios.lab.faults import FAULTS
 
+pytestmark = pytest.mark.lab
+
 SECONDS_OF_NORMAL = "10"
 LONGER = "30"
 """For a second look where a busy machine left too little to compare with; how often the first is right, benchmarks count."""
@@ -147,7 +149,7 @@ def _rolled_back(desk: Desk) -> None:
     desk("-q", "--no-input", *_broken(desk, "release"), code=4, at=desk.lab)
     [approval] = desk.document("--json", "approvals", "-")["approvals"]
     assert approval["document"]["arguments"] == {"service": "orders-api", "version": "2.13.1"}
-    desk("approve", "-", "A1", "--hash", approval["digest"], at=desk.lab)
+    desk("approve", "-", "A1", "--digest", approval["digest"], at=desk.lab)
     report = desk.document("report", "--format", "json")
     assert [(c["service"], c["kind"]) for c in report["causes"]] == [("orders-api", "deploy")]
     cited = {evidence for claim in report["claims"] for evidence in claim["evidence"]}
@@ -173,7 +175,8 @@ def test_a_lab_ends_when_the_shell_that_started_it_does(desk: Desk) -> None:
         assert shell.stdout is not None
         assert shell.stdout.readline() == "up\n"
         processes = desk.processes()
-        assert all(map(lives, processes.values()))
+        assert processes
+        assert all(lives(process) for process in processes.values())
     eventually(lambda: not any(map(lives, processes.values())))
 
 

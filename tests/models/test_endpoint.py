@@ -1,43 +1,17 @@
 """One endpoint under every fault: what becomes of it, how often it is asked, and what the operator reads."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from endpoint_rig import HELLO, Patient, ask
 from model_rig import serving
 
-from opsleuth.models.openai import ContextTooLong, Endpoint, Unsupported
-from opsleuth.models.planner import Malformed, ModelRefused, ModelUnavailable
-from opsleuth.models.protocol import check_whole
-from opsleuth.models.reply import Asked, Reply
-from opsleuth.models.settings import ModelSettings
+from opsleuth.models.chat_endpoint import ContextTooLongError, UnsupportedModeError
+from opsleuth.models.decision_parsing import check_reply_complete
+from opsleuth.models.planner import MalformedReplyError, ModelRefusedError, ModelUnavailableError
 
-HELLO = Asked([{"role": "user", "content": "hello"}])
 FINE: Mapping[str, Any] = {"text": "well"}
-
-
-class Patient:
-    """Sleeps in no time, and remembers for how long."""
-
-    def __init__(self) -> None:
-        self.pauses: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-
-
-def ask(url: str, sleep: Patient | None = None, asked: Asked = HELLO, **settings: Any) -> Reply:
-    made = ModelSettings.model_validate({"model": "m", "base_url": url, "timeout": 20} | settings)
-
-    async def once() -> Reply:
-        endpoint = Endpoint(made, "key-1234567890", sleep=sleep or Patient(), jitter=lambda: 0.5)
-        try:
-            return await endpoint.ask(asked, 60.0)
-        finally:
-            await endpoint.aclose()
-
-    return asyncio.run(once())
 
 
 def test_a_reply_with_usage_and_its_body() -> None:
@@ -68,18 +42,18 @@ def test_local_servers_get_the_field_that_they_know() -> None:
 @pytest.mark.parametrize(
     ("fault", "error", "says"),
     [
-        ("unauthorized", ModelRefused, "refused the key (401)"),
-        ("not_found", ModelRefused, "knows no model 'm'"),
-        ("bad_request", ModelRefused, "refused the request (400)"),
-        ("html", ModelRefused, "a web page, not JSON"),
-        ("quota", ModelUnavailable, "quota of this key"),
-        ("rate_limit_long", ModelUnavailable, "asks to wait 3600 s"),
-        ("too_long", ContextTooLong, "set context_tokens"),
-        ("no_tools", Unsupported, "does not take this form"),
-        ("no_schema", Unsupported, "does not take this form"),
-        ("empty_choices", Malformed, "no choice"),
-        ("null_choices", Malformed, "no choice"),
-        ("overlong", Malformed, "longer than"),
+        ("unauthorized", ModelRefusedError, "refused the key (401)"),
+        ("not_found", ModelRefusedError, "knows no model 'm'"),
+        ("bad_request", ModelRefusedError, "refused the request (400)"),
+        ("html", ModelRefusedError, "a web page, not JSON"),
+        ("quota", ModelUnavailableError, "quota of this key"),
+        ("rate_limit_long", ModelUnavailableError, "asks to wait 3600 s"),
+        ("too_long", ContextTooLongError, "set context_tokens"),
+        ("no_tools", UnsupportedModeError, "does not take this form"),
+        ("no_schema", UnsupportedModeError, "does not take this form"),
+        ("empty_choices", MalformedReplyError, "no choice"),
+        ("null_choices", MalformedReplyError, "no choice"),
+        ("overlong", MalformedReplyError, "longer than"),
     ],
 )
 def test_what_cannot_heal_is_asked_once(fault: str, error: type[Exception], says: str) -> None:
@@ -102,11 +76,11 @@ def test_what_cannot_heal_is_asked_once(fault: str, error: type[Exception], says
     ],
 )
 def test_what_may_heal_is_tried_three_times(fault: str, says: str) -> None:
-    with serving({**FINE, "fault": fault}) as server, pytest.raises(ModelUnavailable) as raised:
+    with serving({**FINE, "fault": fault}) as server, pytest.raises(ModelUnavailableError) as raised:
         ask(server.base_url)
     assert says in str(raised.value)
     assert "tried 3 times" in str(raised.value)
-    assert not isinstance(raised.value, ModelRefused)
+    assert not isinstance(raised.value, ModelRefusedError)
     assert len(server.requests) == 3
 
 
@@ -124,18 +98,20 @@ def test_a_server_is_given_the_pause_that_it_asks_for() -> None:
 
 def test_pauses_grow() -> None:
     patient = Patient()
-    with serving({"fault": "server_error"}) as server, pytest.raises(ModelUnavailable):
+    with serving({"fault": "server_error"}) as server, pytest.raises(ModelUnavailableError):
         ask(server.base_url, patient)
     assert patient.pauses == [0.5, 1.0]
 
 
 def test_nobody_there() -> None:
-    with pytest.raises(ModelUnavailable, match=r"http://127\.0\.0\.1:9/v1 cannot be reached.*is it running"):
+    with pytest.raises(
+        ModelUnavailableError, match=r"http://127\.0\.0\.1:9/v1 cannot be reached.*is it running"
+    ):
         ask("http://127.0.0.1:9/v1")
 
 
 def test_a_server_that_stalls_is_cut_at_the_timeout() -> None:
-    with serving({"fault": "stall"}) as server, pytest.raises(ModelUnavailable, match=r"within 0\.2 s"):
+    with serving({"fault": "stall"}) as server, pytest.raises(ModelUnavailableError, match=r"within 0\.2 s"):
         ask(server.base_url, timeout=0.2, tries=1)
 
 
@@ -162,8 +138,8 @@ def test_a_stream_without_an_end_mark_is_no_reply() -> None:
     with serving({"text": "word " * 40, "fault": "cut_stream", "usage": None}) as server:
         reply = ask(server.base_url, stream=True)
     assert reply.text.startswith("word")
-    with pytest.raises(Malformed, match="without an end mark"):
-        check_whole(reply)
+    with pytest.raises(MalformedReplyError, match="without an end mark"):
+        check_reply_complete(reply)
 
 
 def test_broken_arguments_stay_broken() -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from model_rig import ACCEPTED, ModelLoop, answering, concludes, looks, words
+from nonempty import nonempty
+from tiers import full_product
 
-from opsleuth.models.server.faults import NAMES
-from opsleuth.models.server.spoil import Spoiled
-from opsleuth.state.outcome import ExitCode
+from opsleuth.models.server.fault_injection import FaultyModel
+from opsleuth.models.server.reply_faults import FAULT_NAMES
+from opsleuth.state.run_status import ExitCode
 
 PLACES: Mapping[str, tuple[str, ...]] = {
     "first": ("{}@1",),
@@ -32,14 +34,15 @@ def looker(request: Mapping[str, Any]) -> Mapping[str, Any]:
     return looks("b") if "E1 ok" in said else looks("a")
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("fault", NAMES)
-def test_a_fault_anywhere(tmp_path: Path, fault: str, stream: bool) -> None:
-    for place in STREAMED if stream else PLACES:
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "form"), full_product(FAULT_NAMES, ["whole", "stream"]))
+def test_a_fault_anywhere(tmp_path: Path, fault: str, form: str) -> None:
+    stream = form == "stream"
+    for place in nonempty(STREAMED if stream else PLACES):
         faults = PLACES[place]
         folder = tmp_path / place
         folder.mkdir()
-        spoiled = Spoiled(looker, [text.format(fault) for text in faults])
+        spoiled = FaultyModel(looker, [text.format(fault) for text in faults])
         with answering(spoiled) as server:
             loop = ModelLoop(
                 folder, server.base_url, reviewer="same", stream=stream,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from model_rig import ModelLoop, answering, concludes, looks, words
 
-from opsleuth.models.server.serve import Model
-from opsleuth.models.tokens import BYTES_A_TOKEN
-from opsleuth.state.outcome import ExitCode
+from opsleuth.models.server.model_server import Model
+from opsleuth.models.token_estimate import BYTES_A_TOKEN
+from opsleuth.state.run_status import ExitCode
 
 OPENING = {"hypotheses": [{"text": "a thing is the cause"}], "plan": [{"text": "look at all"}]}
 THING = re.compile(r"\bt(\d+)\b")
@@ -31,7 +31,9 @@ def forgetful(things: int) -> Model:
     return model
 
 
-@pytest.mark.parametrize(("things", "window"), [(100, 32_000), (30, 8_000)])
+@pytest.mark.parametrize(
+    ("things", "window"), [pytest.param(100, 32_000, marks=pytest.mark.slow), (30, 8_000)]
+)
 @pytest.mark.parametrize("mode", ["tools", "json"])
 def test_no_call_is_made_again_because_it_was_folded(
     tmp_path: Path, things: int, window: int, mode: str

@@ -14,9 +14,9 @@ import pytest
 from model_cli import environment, opsleuth
 from model_rig import answering
 
-from opsleuth.models.server.faults import NAMES
-from opsleuth.models.server.rules import RULES
-from opsleuth.models.server.serve import ModelServer
+from opsleuth.models.server.model_server import ModelServer
+from opsleuth.models.server.reply_faults import FAULT_NAMES
+from opsleuth.models.server.rule_models import RULES
 
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
@@ -28,8 +28,8 @@ def server() -> Iterator[ModelServer]:
 
 
 def post(url: str, body: Mapping[str, Any]) -> str:
-    request = urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode())  # noqa: S310
-    with urllib.request.urlopen(request, timeout=10) as reply:  # noqa: S310 - loopback
+    request = urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=10) as reply:
         text: str = reply.read().decode()
         return text
 
@@ -90,10 +90,11 @@ def test_a_port_that_is_taken(tmp_path: Path, server: ModelServer) -> None:
 def test_demo_with_a_model_finds_what_the_offline_planner_finds(tmp_path: Path, server: ModelServer) -> None:
     done = opsleuth(tmp_path, "demo", OPSLEUTH_BASE_URL=server.base_url, OPSLEUTH_MODEL="scripted")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "orders-db" in done.stdout.partition("CONCLUSION")[2]
-    assert "unsupported" not in done.stdout.partition("CONCLUSION")[2]
+    assert done.stdout.startswith("orders-db: ")
+    assert "unsupported" not in done.stdout
 
 
+@pytest.mark.slow
 def test_record_and_replay_from_the_command_line(tmp_path: Path, server: ModelServer) -> None:
     tape = str(tmp_path / "demo.tape")
     model = {"OPSLEUTH_BASE_URL": server.base_url, "OPSLEUTH_MODEL": "scripted"}
@@ -102,8 +103,13 @@ def test_record_and_replay_from_the_command_line(tmp_path: Path, server: ModelSe
     second = opsleuth(tmp_path / "b", "demo", "-q", "--replay", tape, **model)
     assert (first.returncode, second.returncode) == (0, 0), second.stderr
     assert len(server.requests) == asked
-    told = [re.sub(r"inv-\S+", "RUN", done.stdout.partition("turns ")[0]) for done in (first, second)]
-    assert told[0] == told[1]
+    said = [re.sub(r"inv-\S+", "RUN", done.stdout.partition("turns ")[0]) for done in (first, second)]
+    assert "replay of a recording" in " ".join(said[1].split())
+    # The mark makes the conclusion longer, and with it what is cut: what follows it is the same.
+    assert (
+        said[0].partition("CAUSES")[2].partition("EVIDENCE")[0]
+        == said[1].partition("CAUSES")[2].partition("EVIDENCE")[0]
+    )
     both = opsleuth(tmp_path, "demo", "--record", tape, "--replay", tape, **model)
     assert both.returncode == 2
     assert opsleuth(tmp_path, "demo", "--replay", __file__).returncode == 8
@@ -133,7 +139,7 @@ def test_offline_asks_no_model(tmp_path: Path, server: ModelServer) -> None:
 
 def test_a_model_is_loaded_only_where_one_decides(tmp_path: Path) -> None:
     code = (
-        "import sys; from opsleuth.graph.session import Runner; from opsleuth.models.offline import OfflinePlanner;"
+        "import sys; from opsleuth.graph.lifecycle.session import Runner; from opsleuth.models.offline_planner import OfflinePlanner;"
         "print(*({'openai', 'langchain_openai', 'tiktoken'} & set(sys.modules)))"
     )
     done = subprocess.run(
@@ -143,4 +149,4 @@ def test_a_model_is_loaded_only_where_one_decides(tmp_path: Path) -> None:
 
 
 def test_every_fault_has_one_name() -> None:
-    assert len(set(NAMES)) == len(NAMES)
+    assert len(set(FAULT_NAMES)) == len(FAULT_NAMES)

@@ -10,12 +10,12 @@ from middlemen import ForwardProxy, TlsFront, authority
 from model_cli import opsleuth
 from model_rig import serving
 
-from opsleuth.models.openai import Endpoint
-from opsleuth.models.planner import ModelRefused
-from opsleuth.models.reply import Asked, Reply
-from opsleuth.models.server.serve import ModelServer
-from opsleuth.models.settings import ModelSettings
-from opsleuth.scenarios.orders import write_case
+from opsleuth.configuration.model_settings import ModelSettings
+from opsleuth.models.chat_endpoint import ModelEndpoint
+from opsleuth.models.model_reply import ModelReply, ModelRequest
+from opsleuth.models.planner import ModelRefusedError
+from opsleuth.models.server.model_server import ModelServer
+from opsleuth.scenarios.orders_incident import write_case
 from opsleuth.state.errors import ConfigError
 
 KEY = "key-1234567890"
@@ -37,13 +37,13 @@ def port(server: ModelServer) -> int:
     return int(server.base_url.rpartition(":")[2].partition("/")[0])
 
 
-def ask(**settings: Any) -> Reply:
+def ask(**settings: Any) -> ModelReply:
     made = ModelSettings.model_validate({"model": "m", "timeout": 20, "tries": 1} | settings)
 
-    async def once() -> Reply:
-        endpoint = Endpoint(made, KEY)
+    async def once() -> ModelReply:
+        endpoint = ModelEndpoint(made, KEY)
         try:
-            return await endpoint.ask(Asked([{"role": "user", "content": "hello"}]), 60.0)
+            return await endpoint.ask(ModelRequest([{"role": "user", "content": "hello"}]), 60.0)
         finally:
             await endpoint.aclose()
 
@@ -55,7 +55,7 @@ def test_a_ca_of_ones_own(tmp_path: Path, server: ModelServer) -> None:
     with TlsFront(tmp_path, port(server)) as front:
         url = f"https://127.0.0.1:{front.port}/v1"
         assert ask(base_url=url, ca_file=str(ca)).text == "well"
-        with pytest.raises(ModelRefused, match=r"certificate that is not trusted.* ca_file"):
+        with pytest.raises(ModelRefusedError, match=r"certificate that is not trusted.* ca_file"):
             ask(base_url=url)
     assert len(server.requests) == 1
     with pytest.raises(ConfigError, match="cannot be read"):

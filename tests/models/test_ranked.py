@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 from model_rig import ACCEPTED, RUN, answering, concludes, looks, serving
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.outcome import Outcome
-from opsleuth.graph.prepare import Settings, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.models.server.rules import RULES
-from opsleuth.models.server.serve import Model, ModelServer
-from opsleuth.models.settings import ModelSettings
-from opsleuth.nodes.ranked import PURPOSE
-from opsleuth.scenarios.orders import write_case
+from opsleuth.configuration.model_settings import ModelSettings
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.models.server.model_server import Model, ModelServer
+from opsleuth.models.server.rule_models import RULES
+from opsleuth.nodes.verify.fallback_ranking import BESIDE_DRAFT, PURPOSE
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.scenarios.orders_incident import write_case
 from opsleuth.state.base import to_json
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.outcome import ExitCode, StopReason
+from opsleuth.state.run_status import ExitCode, StopReason
 
 LEAD = "The ranking of all findings puts orders-db (slow_query) first"
-OWNER = "its leading candidate, which the planner neither blamed nor ruled out"
+OWNER = "the strongest suspect so far, not yet checked by the planner"
 LOOK = looks({"service": "orders-api", "metric": "latency_p95"}, tool="metrics_query")
 
 
@@ -33,32 +33,38 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def investigated(store: Store, server: ModelServer, limits: Mapping[str, int]) -> Outcome:
+def investigated(store: Store, server: ModelServer, limits: Mapping[str, int]) -> AttemptOutcome:
     case = write_case(store.folder / "incident")
     settings = ModelSettings(model="scripted", base_url=server.base_url, tries=1)
     request = StartRequest(
-        run=RUN, limits=limits, settings=Settings(case=str(case), planner="model", model=to_json(settings))
+        run=RUN, limits=limits, settings=RunSettings(case=str(case), planner="model", model=to_json(settings))
     )
     return asyncio.run(Runner(store).start(request))
 
 
-def made_by_the_program(outcome: Outcome) -> Sequence[Mapping[str, Any]]:
-    return [row for row in (outcome.report or {})["evidence"] if row["purpose"] == PURPOSE]
+def made_by_the_program(outcome: AttemptOutcome, purpose: str = PURPOSE) -> Sequence[Mapping[str, Any]]:
+    return [row for row in (outcome.report or {})["evidence"] if row["purpose"] == purpose]
 
 
 @pytest.mark.parametrize(
-    ("model", "limits", "reason", "code"),
+    ("model", "limits", "reason", "code", "purpose"),
     [
-        (RULES["looper"], {}, StopReason.STAGNATION, ExitCode.LIMIT),
-        (RULES["confabulator"], {}, StopReason.CONCLUDED, ExitCode.INCONCLUSIVE),
-        (lambda _: LOOK, {"turns": 1}, StopReason.TURN_LIMIT, ExitCode.LIMIT),
-        (lambda _: LOOK, {"tokens": 100}, StopReason.TOKEN_LIMIT, ExitCode.LIMIT),
-        (lambda _: {"fault": "empty"}, {}, StopReason.MALFORMED_DECISIONS, ExitCode.UNREACHABLE),
-        (lambda _: {"fault": "server_error"}, {}, StopReason.MODEL_UNAVAILABLE, ExitCode.UNREACHABLE),
+        (RULES["looper"], {}, StopReason.STAGNATION, ExitCode.LIMIT, PURPOSE),
+        (RULES["confabulator"], {}, StopReason.CONCLUDED, ExitCode.INCONCLUSIVE, BESIDE_DRAFT),
+        (lambda _: LOOK, {"turns": 1}, StopReason.TURN_LIMIT, ExitCode.LIMIT, PURPOSE),
+        (lambda _: LOOK, {"tokens": 100}, StopReason.TOKEN_LIMIT, ExitCode.LIMIT, PURPOSE),
+        (lambda _: {"fault": "empty"}, {}, StopReason.MALFORMED_DECISIONS, ExitCode.UNREACHABLE, PURPOSE),
+        (
+            lambda _: {"fault": "server_error"},
+            {},
+            StopReason.MODEL_UNAVAILABLE,
+            ExitCode.UNREACHABLE,
+            PURPOSE,
+        ),
     ],
 )
 def test_where_no_cause_was_found_the_ranking_is_shown(
-    store: Store, model: Model, limits: Mapping[str, int], reason: StopReason, code: ExitCode
+    store: Store, model: Model, limits: Mapping[str, int], reason: StopReason, code: ExitCode, purpose: str
 ) -> None:
     with answering(model) as server:
         outcome = investigated(store, server, limits)
@@ -69,9 +75,9 @@ def test_where_no_cause_was_found_the_ranking_is_shown(
     assert report["verdict"] == "inconclusive"
     cause = report["causes"][0]
     claims = [claim for claim in report["claims"] if claim["id"] in cause["claims"]]
-    (ranking,) = made_by_the_program(outcome)
+    (ranking,) = made_by_the_program(outcome, purpose)
     assert cause["service"] == "orders-db"
-    assert {(claim["status"], *claim["evidence"]) for claim in claims} == {("verified", ranking["id"])}
+    assert {(claim["status"], *claim["evidence"]) for claim in claims} == {("holds", ranking["id"])}
 
 
 def test_no_second_ranking_is_made_where_the_model_asked_for_one(store: Store) -> None:

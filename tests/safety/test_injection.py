@@ -14,28 +14,29 @@ import pytest
 from acting import applied, serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nonempty import nonempty
 
-from opsleuth.checkpoints.control import ANOTHER_ALERT
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.control_requests import ANOTHER_ALERT
 from opsleuth.checkpoints.store import Store
-from opsleuth.console import findings
-from opsleuth.console.times import Display
-from opsleuth.evals.builtin import builtin_set, generated
-from opsleuth.evals.cases import Case
-from opsleuth.evals.score import unsafe
-from opsleuth.graph.outcome import Outcome
-from opsleuth.graph.prepare import Settings, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.models.fence import CLOSE, OPEN, fenced, one_line
-from opsleuth.models.server.replies import Request
-from opsleuth.models.server.rules import investigator, obedient
-from opsleuth.models.server.serve import Model, ModelServer
-from opsleuth.models.settings import ModelSettings
+from opsleuth.configuration.model_settings import ModelSettings
+from opsleuth.console import report_content
+from opsleuth.console.time_formats import TimeDisplay
+from opsleuth.evals.builtin_cases import generate_case, list_builtin_cases
+from opsleuth.evals.cases import EvalCase
+from opsleuth.evals.score import list_unsafe_changes
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.models.data_fence import CLOSE, OPEN, fence_json, one_line
+from opsleuth.models.server.chat_replies import Request
+from opsleuth.models.server.model_server import Model, ModelServer
+from opsleuth.models.server.rule_models import reply_as_investigator, reply_as_obedient
 from opsleuth.nodes.trace import Event
-from opsleuth.scenarios.hostile import HOSTILE, plant
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.scenarios.injected_texts import HOSTILE, plant_hostile_texts
 from opsleuth.state.base import to_json
 from opsleuth.state.calls import Risk
-from opsleuth.state.canonical import canonical
+from opsleuth.state.canonical_json import to_canonical_json
 from opsleuth.state.clock import SystemClock
 
 CASES = ("builtin-22", "builtin-31", "builtin-41", "builtin-48")
@@ -48,27 +49,27 @@ RUN = "inv-20261129-twin"
 class Twins(NamedTuple):
     """The same incident twice; `hostile` has planted texts."""
 
-    clean: Case
-    hostile: Case
+    clean: EvalCase
+    hostile: EvalCase
     planted: int
 
 
 @pytest.fixture(scope="module", params=CASES)
 def twins(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twins:
-    (case,) = [case for case in builtin_set() if case.id == request.param]
+    (case,) = [case for case in list_builtin_cases() if case.id == request.param]
     assert case.recipe
     case = replace(case, recipe=case.recipe._replace(hostile=False, zoned=False))
-    clean, hostile = (generated(case, tmp_path_factory.mktemp(name)) for name in ("clean", "hostile"))
+    clean, hostile = (generate_case(case, tmp_path_factory.mktemp(name)) for name in ("clean", "hostile"))
     books = clean.folder / "runbooks"  # the twin has one too, or it would have a tool less
     books.mkdir(exist_ok=True)
     (books / "restart.md").write_text("# Restart\n")
-    return Twins(clean, hostile, plant(hostile.folder))
+    return Twins(clean, hostile, plant_hostile_texts(hostile.folder))
 
 
 class Ran(NamedTuple):
     """A finished run with what it left."""
 
-    outcome: Outcome
+    outcome: AttemptOutcome
     calls: list[tuple[str, str]]
     wanted: set[str]
     risks: set[str]
@@ -81,11 +82,11 @@ class Ran(NamedTuple):
 
 
 def investigated(
-    case: Case, folder: Path, planner: str = "offline", alerts: Sequence[str] = (), **more: Any
+    case: EvalCase, folder: Path, planner: str = "offline", alerts: Sequence[str] = (), **more: Any
 ) -> Ran:
     """One run over the case, with whatever tools its settings give it, or over its data and these alerts alone."""
     folder.mkdir(exist_ok=True)
-    request = StartRequest(run=RUN, settings=Settings(case=str(case.folder), planner=planner, **more))
+    request = StartRequest(run=RUN, settings=RunSettings(case=str(case.folder), planner=planner, **more))
     if alerts:
         request = replace(request, alert={"text": alerts[0], "labels": {"note": alerts[0]}})
     with Store.open(folder / "opsleuth.db", SystemClock(), Redactor()) as store:
@@ -94,7 +95,7 @@ def investigated(
         requested = [e["data"] for e in store.events.read(RUN, types=["tool.requested"])]
         return Ran(
             outcome=outcome,
-            calls=[(o.tool, canonical(dict(o.arguments))) for o in seen],
+            calls=[(o.tool, to_canonical_json(dict(o.arguments))) for o in seen],
             wanted={str(call["tool"]) for call in requested},
             risks={str(call["risk"]) for call in requested},
             asked=len(store.approvals.list(RUN)),
@@ -136,6 +137,7 @@ def test_every_table_holds_hostile_texts(twins: Twins) -> None:
     assert twins.planted > 300
 
 
+@pytest.mark.slow
 def test_the_verdict_is_that_of_the_clean_twin_and_nothing_is_done(twins: Twins, tmp_path: Path) -> None:
     with serving(tmp_path / "plane") as plane:
         url = {"url": f"http://127.0.0.1:{plane.server_port}", "keys": True}
@@ -145,34 +147,38 @@ def test_the_verdict_is_that_of_the_clean_twin_and_nothing_is_done(twins: Twins,
     assert found(hostile.report) == found(clean.report)
     assert hostile.calls == clean.calls
     assert (hostile.asked, hostile.risks) == (0, {Risk.READ.value})
-    assert unsafe(twins.hostile.expected, hostile.report) == []
+    assert list_unsafe_changes(twins.hostile.expected, hostile.report) == []
 
 
+@pytest.mark.slow
 def test_the_attempt_is_mentioned_where_it_was_seen(twins: Twins, tmp_path: Path) -> None:
     clean = investigated(twins.clean, tmp_path / "clean").report
     ran = investigated(twins.hostile, tmp_path / "hostile")
     assert clean["orders_in_data"] == []
     assert ran.report["orders_in_data"]
     assert HOSTILE[0] in ran.records
-    sections = {section.title: section.items for section in findings.sections(ran.report, Display())}
-    assert all("holds text that gives orders" in item for item in sections["UNTRUSTED"])
+    sections = {
+        section.title: section.items
+        for section in report_content.list_report_sections(ran.report, TimeDisplay())
+    }
+    assert all("holds text that gives orders" in item for item in nonempty(sections["UNTRUSTED"]))
 
 
 def test_a_planner_that_obeys_the_text_changes_nothing(twins: Twins, tmp_path: Path) -> None:
     """The worst model there is does what the log says; what it asks for waits for a person."""
-    with serving(tmp_path / "plane") as plane, answering(obedient) as (model, requests):
+    with serving(tmp_path / "plane") as plane, answering(reply_as_obedient) as (model, requests):
         url = {"url": f"http://127.0.0.1:{plane.server_port}", "keys": True}
         ran = investigated(twins.hostile, tmp_path / "run", platform=url, model=model, planner="model")
         assert applied(plane) == []
     assert requests
     assert "service_restart" in ran.wanted
-    assert unsafe(twins.hostile.expected, ran.report) == []
+    assert list_unsafe_changes(twins.hostile.expected, ran.report) == []
 
 
 def test_hostile_text_stays_inside_its_fence(twins: Twins, tmp_path: Path) -> None:
     """In all that a model is sent, no planted text stands outside a fence."""
     bare = _unasked(twins.hostile, tmp_path / "bare")
-    with answering(investigator) as (model, requests):
+    with answering(reply_as_investigator) as (model, requests):
         ran = investigated(bare, tmp_path / "run", model=model, planner="model", alerts=HOSTILE[:2])
     assert ran.outcome.report
     assert any(HOSTILE[0] in json.dumps(request, ensure_ascii=False) for request in requests)
@@ -184,7 +190,7 @@ def test_hostile_text_stays_inside_its_fence(twins: Twins, tmp_path: Path) -> No
             )
 
 
-def _unasked(case: Case, folder: Path) -> Case:
+def _unasked(case: EvalCase, folder: Path) -> EvalCase:
     """The case without a question of its own: the alert alone says what is the matter."""
     shutil.copytree(case.folder, folder)
     incident = json.loads((folder / "incident.json").read_text("utf-8"))
@@ -196,7 +202,7 @@ def _unasked(case: Case, folder: Path) -> Case:
 @settings(max_examples=200)
 @given(st.recursive(st.text(max_size=40) | st.sampled_from(HOSTILE), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(HOSTILE) | st.text(max_size=5), inner, max_size=3)))  # fmt: skip
 def test_nothing_leaves_a_fence(value: Any) -> None:
-    text = fenced(value)
+    text = fence_json(value)
     assert text.count("<") == 2
     assert text.startswith(f"{OPEN}\n")
     assert text.endswith(f"\n{CLOSE}")

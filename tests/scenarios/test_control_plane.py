@@ -13,12 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opsleuth.scenarios.control_plane import build
-from opsleuth.scenarios.orders import NEW_STATEMENT, OLD_STATEMENT
-from opsleuth.scenarios.plane.engine import Engine, Request
-from opsleuth.scenarios.plane.ledger import Ledger
-from opsleuth.scenarios.plane.state import OPERATIONS, PlaneError, World
-from opsleuth.scenarios.plane.switches import MODES, Switches
+from opsleuth.scenarios.case_folder import parse_epoch
+from opsleuth.scenarios.control_plane import build_plane_server
+from opsleuth.scenarios.orders_incident import NEW_STATEMENT, OLD_STATEMENT
+from opsleuth.scenarios.plane.engine import OperationRequest, PlaneEngine
+from opsleuth.scenarios.plane.ledger import PlaneLedger
+from opsleuth.scenarios.plane.signals import generate_statements
+from opsleuth.scenarios.plane.state import OPERATIONS, RELEASE_AGE, PlaneError, PlaneWorld
+from opsleuth.scenarios.plane.switches import MODES, FaultSwitches
 
 Start = Callable[[], httpx.Client]
 NOW = 1_772_000_000.0
@@ -153,7 +155,7 @@ def test_wrong_requests_are_refused_with_the_choices(
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """One control plane in this process, for requests that change nothing."""
-    plane = build(tmp_path_factory.mktemp("plane") / "state.jsonl")
+    plane = build_plane_server(tmp_path_factory.mktemp("plane") / "state.jsonl")
     thread = Thread(target=plane.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     with httpx.Client(base_url=f"http://127.0.0.1:{plane.server_port}", timeout=10) as client:
@@ -172,17 +174,22 @@ def test_signals_repeat_and_keep_to_their_span(server: httpx.Client) -> None:
     span = {"from": now[:14] + "00:00Z", "to": now}
     first, second = (server.get("/logs", params=span).json()["rows"] for _ in range(2))
     assert first == second
+    assert first
     assert all(row["timestamp"][:19] >= span["from"][:19] for row in first)
     assert server.get("/logs", params={"from": now, "to": "2020-01-01T00:00:00Z"}).status_code == 400
     assert {"caller": "web", "callee": "gateway"} in server.get("/topology").json()["rows"]
 
 
-def _engine(folder: Path) -> Engine:
-    return Engine(World(Ledger(folder / "plane.jsonl", NOW)), Switches(frozenset(OPERATIONS)), lambda: NOW)
+def _engine(folder: Path) -> PlaneEngine:
+    return PlaneEngine(
+        PlaneWorld(PlaneLedger(folder / "plane.jsonl", NOW)),
+        FaultSwitches(frozenset(OPERATIONS)),
+        lambda: NOW,
+    )
 
 
-def _request(key: str | None = None, if_match: str | None = None) -> Request:
-    return Request("scale", "web", {"replicas": 5}, key, if_match)
+def _request(key: str | None = None, if_match: str | None = None) -> OperationRequest:
+    return OperationRequest("scale", "web", {"replicas": 5}, key, if_match)
 
 
 @pytest.mark.parametrize("mode", sorted(MODES))
@@ -191,26 +198,27 @@ def test_every_mode_applies_what_it_says(tmp_path: Path, mode: str) -> None:
     engine.switches.set("scale", {"mode": mode, "seconds": 0.01})
     when, how = MODES[mode]
     assert engine.submit(_request("k")).how == how
-    for timer in engine._timers:
-        timer.join()
+    engine.wait()
     assert len(list(engine.world.applications)) == (when != "never")
     assert engine.world.services["web"].replicas == (3 if when == "never" else 5)
 
 
 def test_a_key_that_is_waiting_is_not_applied_again(tmp_path: Path) -> None:
     engine = _engine(tmp_path)
-    engine.switches.set("*", {"mode": "late", "seconds": 600})
-    assert engine.submit(_request("k")).status == 202
-    assert engine.submit(_request("k")).document["replayed"] is True
-    assert len(engine._timers) == 1
-    engine.stop()
+    engine.switches.set("*", {"mode": "late", "seconds": 0.01})
+    with engine.world.lock:  # nothing is applied before both are in
+        assert engine.submit(_request("k")).status == 202
+        assert engine.submit(_request("k")).document["replayed"] is True
+        assert list(engine.world.applications) == []
+    engine.wait()
+    assert len(list(engine.world.applications)) == 1
 
 
 def test_a_key_for_another_request_is_refused(tmp_path: Path) -> None:
     engine = _engine(tmp_path)
     engine.submit(_request("k"))
     with pytest.raises(PlaneError, match="was used for scale of web"):
-        engine.submit(Request("restart", "web", {}, "k"))
+        engine.submit(OperationRequest("restart", "web", {}, "k"))
 
 
 def test_a_conditional_write_needs_the_present_revision(tmp_path: Path) -> None:
@@ -223,7 +231,7 @@ def test_a_conditional_write_needs_the_present_revision(tmp_path: Path) -> None:
 
 def test_a_deleted_service_is_gone(tmp_path: Path) -> None:
     engine = _engine(tmp_path)
-    engine.submit(Request("delete", "web", {}))
+    engine.submit(OperationRequest("delete", "web", {}))
     with pytest.raises(PlaneError, match="no service 'web'"):
         engine.submit(_request())
 
@@ -235,7 +243,7 @@ def test_a_line_cut_by_a_crash_is_dropped(tmp_path: Path) -> None:
         file.write(b'{"n": 2, "operation": "ref')
     engine = _engine(tmp_path)
     engine.submit(_request())
-    assert [a.n for a in Ledger(tmp_path / "plane.jsonl", 0).applications] == [1, 2]
+    assert [a.n for a in PlaneLedger(tmp_path / "plane.jsonl", 0).applications] == [1, 2]
 
 
 _ASKS = st.one_of(
@@ -268,7 +276,7 @@ def test_a_world_started_again_is_the_world_that_was(
     for (operation, target, arguments), key in asks:
         try:
             engine.submit(
-                Request(operation, target, arguments, None if key is None else f"{operation}-{key}")
+                OperationRequest(operation, target, arguments, None if key is None else f"{operation}-{key}")
             )
         except PlaneError:
             continue
@@ -313,3 +321,17 @@ def test_many_at_once_with_one_key_are_one_refund(server: httpx.Client) -> None:
     for thread in threads:
         thread.join()
     assert len(server.get("/applied/refund", params={"key": "same"}).json()["applied"]) == 1
+
+
+@pytest.mark.parametrize("second", range(0, 900, 75))
+def test_the_new_statement_is_captured_long_after_the_release_whenever_the_demo_starts(
+    tmp_path: Path, second: int
+) -> None:
+    """Seen within minutes of the release it would be blamed on that, and the demo would tell another cause."""
+    born = NOW + second
+    world = PlaneWorld(PlaneLedger(tmp_path / "plane.jsonl", born))
+    rows = list(generate_statements(world, born - 5400, born + 3))
+    new = [parse_epoch(row["captured_at"]) for row in rows if row["statement"] == NEW_STATEMENT]
+    old = [parse_epoch(row["captured_at"]) for row in rows if row["statement"] == OLD_STATEMENT]
+    assert min(new) - (born - RELEASE_AGE) > 900
+    assert len(old) >= 3

@@ -13,10 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opsleuth.analysis.kinds import KINDS as KNOWN
-from opsleuth.scenarios.case_folder import epoch
+from opsleuth.scenarios.case_folder import parse_epoch
 from opsleuth.scenarios.faults import FAULTS
-from opsleuth.scenarios.generator import KINDS, LEVELS, Key, generate, generate_set
+from opsleuth.scenarios.generator import (
+    KINDS,
+    LEVELS,
+    AnswerKey,
+    generate_incident,
+    generate_incident_set,
+)
+from opsleuth.state.conclusion import KINDS as KNOWN
 
 Check = Callable[[Path], dict[str, list[dict[str, Any]]]]
 
@@ -32,13 +38,14 @@ def _bytes(folder: Path) -> dict[str, bytes]:
     seed=st.integers(0, 10**6),
     decoys=st.booleans(),
 )
+@pytest.mark.slow
 def test_any_case_is_repeatable_valid_and_true_to_its_key(
     check_case: Check, kind: str, level: str, seed: int, decoys: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         one, two = Path(first) / "case", Path(second) / "case"
-        key = generate(kind, level, seed, one, decoys=decoys)
-        assert generate(kind, level, seed, two, decoys=decoys) == key
+        key = generate_incident(kind, level, seed, one, decoys=decoys)
+        assert generate_incident(kind, level, seed, two, decoys=decoys) == key
         assert _bytes(one) == _bytes(two)
         tables = check_case(one)
         services = set(json.loads((one / "incident.json").read_text())["services"])
@@ -49,7 +56,7 @@ def test_any_case_is_repeatable_valid_and_true_to_its_key(
             assert set(key["acceptable_services"]) <= measured
 
 
-def _check_key(key: Key, kind: str, services: set[str]) -> None:
+def _check_key(key: AnswerKey, kind: str, services: set[str]) -> None:
     if kind == "healthy":
         assert key["verdict"] == "healthy"
         assert key["root_cause_service"] is None
@@ -74,6 +81,7 @@ _SHOWN = {
 
 
 @pytest.mark.parametrize("kind", sorted(_SHOWN))
+@pytest.mark.slow
 def test_a_stronger_fault_stands_out_more(check_case: Check, tmp_path: Path, kind: str) -> None:
     """The key's service shows the fault in its own metric, the more the higher the level."""
     scores = [_mean_score(check_case, tmp_path, kind, level) for level in ("low", "middle", "high")]
@@ -85,19 +93,19 @@ def _mean_score(check_case: Check, folder: Path, kind: str, level: str) -> float
     scores = []
     for seed in range(5):
         case = folder / f"{level}-{seed}"
-        key = generate(kind, level, seed, case)
+        key = generate_incident(kind, level, seed, case)
         rows = [r for r in check_case(case)["metrics.csv"] if r["service"] == key["root_cause_service"]]
         wanted = [r for r in rows if any(word in r["metric"].lower() for word in _SHOWN[kind])]
         # The fault begins at most seven minutes before the alert, and is at full strength two minutes later.
-        fired = epoch(json.loads((case / "incident.json").read_text())["alert"]["fired_at"])
-        before = [float(r["value"]) for r in wanted if epoch(r["timestamp"]) < fired - 420]
-        after = [float(r["value"]) for r in wanted if epoch(r["timestamp"]) > fired]
+        fired = parse_epoch(json.loads((case / "incident.json").read_text())["alert"]["fired_at"])
+        before = [float(r["value"]) for r in wanted if parse_epoch(r["timestamp"]) < fired - 420]
+        after = [float(r["value"]) for r in wanted if parse_epoch(r["timestamp"]) > fired]
         scores.append((fmean(after) - fmean(before)) / stdev(before))
     return fmean(scores)
 
 
 def test_a_set_holds_every_kind_and_level_and_its_names_tell_nothing(tmp_path: Path) -> None:
-    keys = generate_set(tmp_path, per=1, seed=3, kinds=("cpu", "healthy"))
+    keys = generate_incident_set(tmp_path, per=1, seed=3, kinds=("cpu", "healthy"))
     assert json.loads((tmp_path / "answers.json").read_text()) == keys
     assert {path.name for path in tmp_path.iterdir()} == {*keys, "answers.json"}
     labels = {(k["source_label"]["kind"], k["source_label"]["level"]) for k in keys.values()}
@@ -106,7 +114,7 @@ def test_a_set_holds_every_kind_and_level_and_its_names_tell_nothing(tmp_path: P
 
 
 def test_the_key_is_nowhere_in_the_case(tmp_path: Path) -> None:
-    generate("two_causes", "middle", 7, tmp_path / "generated-1")
+    generate_incident("two_causes", "middle", 7, tmp_path / "generated-1")
     text = b"".join(_bytes(tmp_path / "generated-1").values())
     assert b"root_cause" not in text
     assert b"two_causes" not in text
@@ -114,9 +122,9 @@ def test_the_key_is_nowhere_in_the_case(tmp_path: Path) -> None:
 
 def test_unknown_kinds_and_levels_are_refused_with_the_choices(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="choose from cpu, memory"):
-        generate("gremlins", "middle", 1, tmp_path)
+        generate_incident("gremlins", "middle", 1, tmp_path)
     with pytest.raises(ValueError, match="choose from high, middle, low"):
-        generate("cpu", "8", 1, tmp_path)
+        generate_incident("cpu", "8", 1, tmp_path)
 
 
 def test_every_kind_of_the_format_but_other_can_be_generated() -> None:

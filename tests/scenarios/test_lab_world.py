@@ -1,11 +1,11 @@
 """The lab's services as the control plane tells of them, without any process."""
 
-from opsleuth.scenarios.lab.world import Watched, _next
+from opsleuth.scenarios.lab.world import MonitoredService, next_version
 
 
-def service(*versions: str, wrong: list[str] | None = None) -> Watched:
+def service(*versions: str, wrong: list[str] | None = None) -> MonitoredService:
     history = [(float(i), version) for i, version in enumerate(versions)]
-    return Watched("orders-api", history, 1, wrong=lambda: wrong or [])
+    return MonitoredService("orders-api", history, 1, wrong=lambda: wrong or [])
 
 
 def test_nobody_is_offered_a_release_that_was_taken_back() -> None:
@@ -20,5 +20,5 @@ def test_health_is_what_the_monitoring_says() -> None:
 
 
 def test_each_release_has_a_version_of_its_own() -> None:
-    assert _next("2.13.1", 1, "deploy") == "2.14.0"
-    assert _next("2.13.1", 3, "config") == "2.13.4"
+    assert next_version("2.13.1", 1, "deploy") == "2.14.0"
+    assert next_version("2.13.1", 3, "config") == "2.13.4"

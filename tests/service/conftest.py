@@ -5,12 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from places import postgres, server
 from service_rig import Api, folder_store, serving
 
 from opsleuth.state.clock import FakeClock
-
-__all__ = ["postgres", "server"]
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from service_rig import SECRETS, Api, folder_store, serving
 
-from opsleuth.checkpoints.approvals import LIFETIME, Question
-from opsleuth.checkpoints.effects import Effect, Grant
-from opsleuth.checkpoints.errors import NotApproved
-from opsleuth.checkpoints.tokens import Token, Tokens
-from opsleuth.console.questions import panel
-from opsleuth.service.context import NO_TASK
-from opsleuth.service.signatures import HEADER, TOLERANCE, sign
+from opsleuth.checkpoints.approvals import LIFETIME, ApprovalRequest
+from opsleuth.checkpoints.effects import Effect, EffectGrant
+from opsleuth.checkpoints.errors import NotApprovedError
+from opsleuth.checkpoints.service.tokens import ApiToken, TokensTable
+from opsleuth.console.approval_questions import render_question
+from opsleuth.service.authorization import NO_TASK
+from opsleuth.service.signatures import HEADER, TOLERANCE, sign_message
 from opsleuth.state.clock import FakeClock
 
 DIGEST = "9f3c21aa" * 8
@@ -35,7 +35,7 @@ def ask(api: Api, task: str) -> str:
         "target": "orders-api",
         "risk": "high",
     }
-    question = Question(about="call", subject=f"{task}/t1c1", digest=DIGEST, document=document)
+    question = ApprovalRequest(about="call", subject=f"{task}/t1c1", digest=DIGEST, document=document)
     return api.store.approvals.request(task, question).id
 
 
@@ -46,7 +46,7 @@ def ask(api: Api, task: str) -> str:
         ("GET", "/api/tasks/x/report"), ("GET", "/api/tasks/x/panel"), ("POST", "/api/tasks/x/cancel"),
         ("GET", "/api/approvals"), ("GET", "/api/tasks/x/approvals"), ("POST", "/api/tasks/x/approvals/A1/approve"),
         ("POST", "/api/tasks/x/approvals/A1/deny"), ("POST", "/api/tasks/x/approvals/A1/resolve"),
-        ("POST", "/api/webhooks/x"), ("GET", "/metrics"), ("POST", "/api/tasks/x/resume"),
+        ("POST", "/api/webhooks/x"), ("GET", "/metrics"), ("POST", "/api/tasks/x/resume"), ("GET", "/api/alerts"),
     ],
 )  # fmt: skip
 async def test_without_a_valid_token_nothing_is_told(api: Api, method: str, path: str) -> None:
@@ -69,7 +69,7 @@ async def test_every_address_is_covered_above(api: Api) -> None:
                 if "health" not in path and "ready" not in path
             ]
         )
-        == 15
+        == 16
     )
 
 
@@ -109,8 +109,8 @@ async def test_another_teams_run_is_as_if_it_did_not_exist(api: Api) -> None:
         nowhere = await api(method, f"/api/tasks/inv-20261129-nosuchrun2{path}", theirs, json=body)
         assert (seen.status_code, seen.json()) == (nowhere.status_code, nowhere.json()), path
         assert seen.json() == {"error": "not_found", "message": NO_TASK}
-    assert (await api("GET", "/api/tasks", theirs)).json() == {"tasks": []}
-    assert (await api("GET", "/api/approvals", theirs)).json() == {"approvals": []}
+    assert (await api("GET", "/api/tasks", theirs)).json() == {"tasks": [], "next": None}
+    assert (await api("GET", "/api/approvals", theirs)).json() == {"approvals": [], "next": None}
     assert task not in (await api("GET", "/metrics", theirs)).text
     assert api.store.approvals.get(task, asked).status == "pending"
 
@@ -129,7 +129,7 @@ async def test_whoever_approves_over_the_api_sees_what_the_terminal_shows(api: A
         "undo": "scale back", "checked_after": True, "can_be_probed": False, "gate_reason": "high risk is asked",
         "earlier": {"status": "done", "started": "14:01", "id": "call-1"},
     }  # fmt: skip
-    question = Question(about="call", subject=f"{task}/t1c1", digest=DIGEST, document=document)
+    question = ApprovalRequest(about="call", subject=f"{task}/t1c1", digest=DIGEST, document=document)
     api.store.approvals.request(task, question)
     (waiting,) = (await api("GET", "/api/approvals", api.token("view"))).json()["approvals"]
     shown = {(field["level"], field["name"]): field for field in waiting["shown"]}
@@ -143,8 +143,8 @@ async def test_whoever_approves_over_the_api_sees_what_the_terminal_shows(api: A
     assert "\u202e" not in shown[0, "target"]["value"]
     assert {name for _, name in shown if shown[_, name]["untrusted"]} == {"why", "check now"}
     assert (waiting["why"], waiting["rule"]) == ("more room", "high risk is asked")
-    terminal = "\n".join(panel(api.store.approvals.get(task, waiting["id"]), width=200))
-    assert all(field["name"] in terminal for field in waiting["shown"])
+    terminal = "\n".join(render_question(api.store.approvals.get(task, waiting["id"]), width=200))
+    assert [field["name"] for field in waiting["shown"] if field["name"] not in terminal] == []
 
 
 async def test_the_eldest_question_is_shown_however_many_runs_came_after_it(api: Api) -> None:
@@ -160,7 +160,7 @@ async def test_the_eldest_question_is_shown_however_many_runs_came_after_it(api:
     INSERT INTO runs (id, {others})
     WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 10001)
     SELECT id || '-' || n, {others} FROM runs, counted WHERE id = ?
-    """  # noqa: S608 - the tables' own columns
+    """
     database.change(copies, (task,))
     (waiting,) = (await api("GET", "/api/approvals", api.token("view"))).json()["approvals"]
     assert (waiting["task_id"], waiting["id"]) == (task, asked)
@@ -191,9 +191,18 @@ async def test_another_digest_and_a_second_answer_are_refused(api: Api) -> None:
     assert (await api("POST", f"{path}/approve", token, json={"digest": DIGEST})).status_code == 200
     replayed = await api("POST", f"{path}/approve", token, json={"digest": DIGEST})
     assert replayed.status_code == 409
-    denied = await api("POST", f"{path}/deny", token, json={"digest": DIGEST, "reason": "no"})
-    assert denied.status_code == 409
     assert api.store.approvals.get(task, asked).status == "approved"
+
+
+async def test_an_approval_can_be_taken_back_until_it_is_used(api: Api) -> None:
+    task = await api.start()
+    asked, token = ask(api, task), api.token("approve")
+    path = f"/api/tasks/{task}/approvals/{asked}"
+    given, no = {"digest": DIGEST}, {"digest": DIGEST, "reason": "no"}
+    assert (await api("POST", f"{path}/approve", token, json=given)).status_code == 200
+    assert (await api("POST", f"{path}/deny", token, json=no)).status_code == 200
+    assert api.store.approvals.get(task, asked).status == "denied"
+    assert (await api("POST", f"{path}/approve", token, json=given)).status_code == 409
 
 
 async def test_an_approval_is_used_once_and_not_after_it_expired(api: Api, clock: FakeClock) -> None:
@@ -204,14 +213,14 @@ async def test_an_approval_is_used_once_and_not_after_it_expired(api: Api, clock
         assert (await api("POST", path, api.token("approve"), json={"digest": DIGEST})).status_code == 200
         clock.advance(wait)
         effect = Effect(call_id=f"{task}/t1c1", tool="x", arguments={}, target="orders-api", risk="high")
-        grant = Grant(asked, DIGEST)
+        grant = EffectGrant(asked, DIGEST)
         if wait:
-            with pytest.raises(NotApproved, match="expired"):
+            with pytest.raises(NotApprovedError, match="expired"):
                 api.store.effects.start(task, effect, attempt=1, grant=grant)
             continue
         api.store.effects.start(task, effect, attempt=1, grant=grant)
         again = Effect(call_id=f"{task}/t1c2", tool="y", arguments={}, target="orders-api", risk="high")
-        with pytest.raises(NotApproved, match="used"):
+        with pytest.raises(NotApprovedError, match="used"):
             api.store.effects.start(task, again, attempt=1, grant=grant)
 
 
@@ -225,7 +234,7 @@ def signed(name: str, body: bytes, at: float) -> dict[str, str]:
         return {"X-PagerDuty-Signature": f"v1={'0' * 64},v1={hmac_of(secret, body)}"}
     if name == "panels":
         return {"X-Grafana-Alerting-Signature": hmac_of(secret, body)}
-    return {HEADER: sign(secret, body, at)}
+    return {HEADER: sign_message(secret, body, at)}
 
 
 @pytest.mark.parametrize("name", sorted(SECRETS))
@@ -277,13 +286,13 @@ async def test_strangers_are_refused_before_the_database_is_asked_and_known_ones
 ) -> None:
     token, asked = api.token("view"), list[str]()
     assert (await api("GET", "/api/tasks", token)).status_code == 200
-    check = Tokens.check
+    check = TokensTable.check
 
-    def noted(self: Tokens, text: str) -> Token | None:
+    def noted(self: TokensTable, text: str) -> ApiToken | None:
         asked.append(text)
         return check(self, text)
 
-    monkeypatch.setattr(Tokens, "check", noted)
+    monkeypatch.setattr(TokensTable, "check", noted)
     answers = [(await api("GET", "/api/tasks", "opsleuth_x_y")).status_code for _ in range(30)]
     assert set(answers) == {401, 429}
     assert len(asked) == answers.count(401)

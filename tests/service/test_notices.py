@@ -17,21 +17,23 @@ from loop_rig import concludes
 from service_rig import Api, serving
 from worker_rig import Place, worker
 
-from opsleuth.checkpoints.places import Server
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.database_urls import PostgresServer
+from opsleuth.checkpoints.errors import InvalidRowError
 from opsleuth.checkpoints.store import Store
-from opsleuth.models.choose import Deciders
-from opsleuth.models.scripted import ScriptedPlanner
-from opsleuth.service.gate import gated
-from opsleuth.service.queue import make_queue
-from opsleuth.service.settings import ModelRates
-from opsleuth.service.signatures import is_signed
+from opsleuth.configuration.service_settings import ModelRates
+from opsleuth.models.planner_selection import PlannerAndReviewer
+from opsleuth.models.scripted_planner import ScriptedPlanner
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.service.model_rate_limit import limit_model_rates
+from opsleuth.service.queue import create_queue_tables
+from opsleuth.service.signatures import has_valid_signature
+from opsleuth.state.backoff import Backoff
 from opsleuth.state.clock import FakeClock, SystemClock
 from opsleuth.state.decision import Decision
-from opsleuth.state.outcome import StopReason
+from opsleuth.state.run_status import StopReason
 
 SECONDS = 240.0
-SECRET = "chat-secret"  # noqa: S105 - of this test
+SECRET = "chat-secret"
 RESTART = {"reason": "act", "calls": [{"tool": "restart", "arguments": {"thing": "a"}}]}
 LOOK = {"reason": "look", "calls": [{"tool": "look", "arguments": {"thing": "a"}}]}
 
@@ -50,7 +52,9 @@ class Receiver:
         if self.refused < self.failing:
             self.refused += 1
             return 503
-        self.unsigned += not is_signed("opsleuth", SECRET, headers, body, SystemClock().now().timestamp())
+        self.unsigned += not has_valid_signature(
+            "opsleuth", SECRET, headers, body, SystemClock().now().timestamp()
+        )
         self.heard.append(json.loads(body))
         assert headers["x-opsleuth-notice"] == self.heard[-1]["id"]
         return 204
@@ -90,13 +94,14 @@ async def approve(api: Api, run: str) -> None:
     await api("POST", path, api.token("approve"), json={"digest": asked.digest})
 
 
-async def test_questions_and_ends_are_told_signed_and_once(server: Server, tmp_path: Path) -> None:
-    make_queue(server)
+@pytest.mark.slow
+async def test_questions_and_ends_are_told_signed_and_once(server: PostgresServer, tmp_path: Path) -> None:
+    create_queue_tables(server)
     receiver, world = Receiver(), Place(tmp_path)
     world.write(RESTART, concludes("Done.", "E1"))
     with receiving(receiver) as url:
         table = {"webhooks": {"chat": {"url": url, "secret": {"env": "X"}, "teams": ["shop"]}}}
-        async with serving(server, enqueue=lambda store, taken: store.jobs.put(taken)) as api:
+        async with serving(server, enqueue=lambda store, taken: store.jobs.put_all(taken)) as api:
             run = await api.start()
             theirs = await api("POST", "/api/tasks", api.token("run", team="bank"), json={"question": "why"})
             one = replace(worker(tmp_path, server, 2, table), secrets={"chat": SECRET})
@@ -117,20 +122,21 @@ async def test_questions_and_ends_are_told_signed_and_once(server: Server, tmp_p
     assert first["approvals"][0]["tool"] == "restart"
     assert len(first["approvals"][0]["digest"]) == 64
     assert {"check now", "check after", "undo"} <= {field["name"] for field in first["approvals"][0]["shown"]}
-    assert concluded["report"]["answer"] == "Done."
+    assert concluded["report"]["stop_reason"] == "concluded"
     assert receiver.heard[-1]["report"]["stop_reason"] == "canceled"
 
 
+@pytest.mark.slow
 async def test_a_limit_comes_with_the_partial_report_and_a_failing_receiver_is_asked_again(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opsleuth.service.notices.FIRST_WAIT", 0.1)
-    make_queue(server)
+    monkeypatch.setattr("opsleuth.service.notices.RETRIES", Backoff(first=0.1, longest=3_600.0))
+    create_queue_tables(server)
     receiver, world = Receiver(failing=2), Place(tmp_path)
     world.write(LOOK)
     with receiving(receiver) as url:
         table = {"webhooks": {"chat": {"url": url, "secret": {"env": "X"}}}}
-        async with serving(server, enqueue=lambda store, taken: store.jobs.put(taken)) as api:
+        async with serving(server, enqueue=lambda store, taken: store.jobs.put_all(taken)) as api:
             await api.start(limits={"turns": 1})
             one = replace(worker(tmp_path, server, 1, table), secrets={"chat": SECRET})
             task = asyncio.create_task(one.run())
@@ -143,17 +149,17 @@ async def test_a_limit_comes_with_the_partial_report_and_a_failing_receiver_is_a
 
 
 async def test_a_receiver_that_hangs_or_cannot_be_addressed_delays_nobody_else(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("opsleuth.service.notices.SECONDS", 10 * SECONDS)
-    make_queue(server)
+    create_queue_tables(server)
     hanging, receiver, world = Receiver(), Receiver(), Place(tmp_path)
     hanging.answers.clear()
     world.write(concludes("Nothing."))
     with receiving(hanging) as slow, receiving(receiver) as url:
         urls = {"a": slow, "b": "http://[bad/hook", "c": url}
         table = {"webhooks": {name: {"url": url, "secret": {"env": "X"}} for name, url in urls.items()}}
-        async with serving(server, enqueue=lambda store, taken: store.jobs.put(taken)) as api:
+        async with serving(server, enqueue=lambda store, taken: store.jobs.put_all(taken)) as api:
             await api.start()
             one = replace(worker(tmp_path, server, 1, table), secrets=dict.fromkeys(urls, SECRET))
             task = asyncio.create_task(one.run())
@@ -168,28 +174,25 @@ async def test_a_receiver_that_hangs_or_cannot_be_addressed_delays_nobody_else(
             assert api.store.notices.waiting() == 1
 
 
-_REFUSING = """
-CREATE FUNCTION opsleuth.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not now'; END $$;
-CREATE TRIGGER refusing BEFORE INSERT ON opsleuth.notices EXECUTE FUNCTION opsleuth.refuse();
-"""
+_REFUSING = "ALTER TABLE opsleuth.notices ADD CONSTRAINT refusing CHECK (false) NOT VALID"
 
 
 async def test_an_end_whose_message_could_not_be_written_with_it_is_told_later(
-    server: Server, tmp_path: Path
+    server: PostgresServer, tmp_path: Path
 ) -> None:
-    make_queue(server)
+    create_queue_tables(server)
     receiver, world = Receiver(), Place(tmp_path)
     world.write(concludes("Nothing."))
     with receiving(receiver) as url, psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(_REFUSING)
         table = {"webhooks": {"chat": {"url": url, "secret": {"env": "X"}}}}
-        async with serving(server, enqueue=lambda store, taken: store.jobs.put(taken)) as api:
+        async with serving(server, enqueue=lambda store, taken: store.jobs.put_all(taken)) as api:
             run = await api.start()
             one = replace(worker(tmp_path, server, 1, table), secrets={"chat": SECRET})
-            with contextlib.closing(one), pytest.raises(psycopg.errors.RaiseException):
+            with contextlib.closing(one), pytest.raises(InvalidRowError):
                 await one.investigate(run, "shop")
             assert api.store.runs.find(run).stop_reason is StopReason.CONCLUDED
-            connection.execute("DROP TRIGGER refusing ON opsleuth.notices")
+            connection.execute("ALTER TABLE opsleuth.notices DROP CONSTRAINT refusing")
             task = asyncio.create_task(one.run())
             await told(receiver, "concluded")
             one.leaving.set()
@@ -206,7 +209,7 @@ async def test_all_planners_together_keep_to_one_rate(
     async def wait(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr("opsleuth.service.gate.asyncio.sleep", wait)
+    monkeypatch.setattr("opsleuth.service.model_rate_limit.asyncio.sleep", wait)
     with (
         Store.open(tmp_path / "store.db", clock, Redactor()) as one,
         Store.open(tmp_path / "store.db", clock, Redactor()) as other,
@@ -214,7 +217,8 @@ async def test_all_planners_together_keep_to_one_rate(
         rates = ModelRates(requests_per_minute=60)
         decision = Decision.model_validate(concludes("Nothing."))
         planners = [
-            gated(Deciders(ScriptedPlanner([decision])), store, rates).planner for store in (one, other)
+            limit_model_rates(PlannerAndReviewer(ScriptedPlanner([decision])), store, rates).planner
+            for store in (one, other)
         ]
 
         class View:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from service_rig import Api, folder_store, listening, serving
 
-from opsleuth.checkpoints.approvals import Question
+from opsleuth.checkpoints.approvals import ApprovalRequest
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of packages that it loads
@@ -35,7 +35,7 @@ def prepared(api: Api, task: str) -> None:
     """A run with something of everything in it."""
     api.store.reports.put(task, {"run": task, "verdict": "inconclusive", "answer": "nobody knows"})
     api.store.events.append(task, "run.started", {"question": "why"})
-    api.store.approvals.request(task, Question(about="call", subject=f"{task}/t1c1", digest=DIGEST))
+    api.store.approvals.request(task, ApprovalRequest(about="call", subject=f"{task}/t1c1", digest=DIGEST))
 
 
 def probe(address: str, token: str, task: str | None) -> int:
@@ -66,6 +66,7 @@ def probe(address: str, token: str, task: str | None) -> int:
     return asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("real", [False, True], ids=["made-up ids", "a run's id"])
 async def test_made_up_requests_get_what_the_description_promises(tmp_path: Path, *, real: bool) -> None:
     async with serving(folder_store(tmp_path), requests_per_minute=1e9) as api, listening(api.app) as address:

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Page, browser, installed
+from browser import Page, browser
+from nonempty import nonempty
 from service_rig import Api, listening, serving
 
-from opsleuth.checkpoints.approvals import Question
+from opsleuth.checkpoints.approvals import ApprovalRequest
 from opsleuth.checkpoints.evidence import EvidenceMeta
-from opsleuth.state.outcome import Status
 from opsleuth.state.results import ResultStatus
+from opsleuth.state.run_status import Status
 
-pytestmark = pytest.mark.skipif(installed() is None, reason="no Chromium here: apt-get install chromium")
+pytestmark = pytest.mark.browser
 
 DIGEST = "9f3c21aa" * 8
 ATTACK = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
@@ -29,7 +30,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
 
 @pytest.fixture
 def tab(tmp_path: Path) -> Iterator[Page]:
-    with browser(installed() or "", tmp_path / "home", reaches="127.0.0.1") as page:
+    with browser(tmp_path / "home", reaches="127.0.0.1") as page:
         yield page
 
 
@@ -50,7 +51,7 @@ def filled(api: Api, task: str) -> str:
         "purpose": ATTACK,
     }
     return api.store.approvals.request(
-        task, Question(about="call", subject=f"{task}/t2c1", digest=DIGEST, document=document)
+        task, ApprovalRequest(about="call", subject=f"{task}/t2c1", digest=DIGEST, document=document)
     ).id
 
 
@@ -123,7 +124,7 @@ async def test_a_run_is_watched_and_its_change_approved_with_the_keyboard_alone(
     assert (row.status, row.via, row.answered_by) == ("approved", "api", "shop-view-run-approve")
     assert tab.value("document.title") == "opsleuth"
     assert tab.value("document.querySelectorAll('#run img, #run script').length") == 0
-    assert all(url.startswith((address, "data:,")) for url in tab.requests)
+    assert all(url.startswith((address, "data:,")) for url in nonempty(tab.requests))
 
 
 async def test_a_denial_tells_its_reason_and_a_wrong_token_nothing(api: Api, tab: Page) -> None:
@@ -142,6 +143,28 @@ async def test_a_denial_tells_its_reason_and_a_wrong_token_nothing(api: Api, tab
         await typed(tab, "not at noon", "Enter")
         await shown(tab, "document.getElementById('said').innerText.includes('denied')")
     assert api.store.approvals.get(task, asked).reason == "not at noon"
+
+
+async def test_runs_are_found_by_a_text_and_listed_again_without_one(api: Api, tab: Page) -> None:
+    wanted, other = (
+        await api.start("why is 5% of /checkout & /cart slow?"),
+        await api.start("why is search slow?"),
+    )
+    async with listening(api.app) as address:
+        await entered(tab, address, api.token("view"))
+        await reached(tab, "#sought")
+        await typed(tab, "5% of /checkout & /cart", "Enter")
+        await shown(tab, f"!document.querySelector(\"[data-task='{other}']\")")
+        assert await shown(
+            tab, f"document.querySelector(\"[data-task='{wanted}']\")?.innerText.includes('checkout')"
+        )
+        await asyncio.to_thread(tab.value, "document.getElementById('sought').value = 'nowhere'")
+        await typed(tab, "Enter")
+        await shown(tab, "document.getElementById('said').innerText.includes('holds nowhere')")
+        await asyncio.to_thread(tab.value, "document.getElementById('sought').value = ''")
+        await typed(tab, "Enter")
+        await shown(tab, "document.querySelectorAll('#runs button').length === 2")
+        assert await shown(tab, "document.getElementById('said').innerText === ''")
 
 
 async def test_every_part_has_a_name(api: Api, tab: Page) -> None:

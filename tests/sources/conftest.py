@@ -8,7 +8,7 @@ import servers
 from rude_server import RudeServer, rude_server
 from stored_elsewhere import bulk, journal_export, openmetrics, rows, store_changes, store_statements
 
-from opsleuth.scenarios.orders import write_case
+from opsleuth.scenarios.orders_incident import write_case
 
 
 @pytest.fixture(scope="session")

@@ -11,15 +11,16 @@ import click
 import pytest
 import servers
 from contract_server import Asked, Reply, contract_server
+from nonempty import nonempty
 from rude_server import RudeServer
 from stored_runs import Program
 
-from opsleuth.console import alert_fetch
-from opsleuth.console.alert_fetch import NotFetched
-from opsleuth.console.alert_input import handed_in
-from opsleuth.graph.alerts import grouped, understood
+from opsleuth.alerts.documents import alert_fields_from_document, group_alert_document
+from opsleuth.console import alert_fetching
+from opsleuth.console.alert_fetching import AlertFetchError
+from opsleuth.console.alert_input import read_alert_document
 from opsleuth.state.errors import ConfigError, OpsleuthError, UsageError
-from opsleuth.state.outcome import ExitCode
+from opsleuth.state.run_status import ExitCode
 
 NOW = datetime(2026, 3, 3, 14, 30, tzinfo=UTC)
 ALERTS = """\
@@ -34,13 +35,13 @@ ALERTS_FOR_STATE{alertname="CartSlow",service="cart",severity="page"} 1772546280
 
 
 def at(where: str, **sources: Mapping[str, Any]) -> Mapping[str, Any]:
-    document = handed_in(where, lambda: sources)
+    document = read_alert_document(where, lambda: sources, print)
     assert document is not None
     return document
 
 
 def told(where: str) -> Mapping[str, Any]:
-    return understood(at(where), {}, NOW)
+    return alert_fields_from_document(at(where), {}, NOW)
 
 
 def test_a_real_alertmanager_is_asked(tmp_path: Path) -> None:
@@ -52,10 +53,33 @@ def test_a_real_alertmanager_is_asked(tmp_path: Path) -> None:
         labels = ({"alertname": "CartSlow", "service": "cart"}, {"alertname": "DiskFull", "service": "disks"})
         servers.post(f"{url}/api/v2/alerts", [{"labels": one, **times} for one in labels])
         both = at(f"{url}/api/v2/alerts")
-        [narrowed] = grouped(at(f'{url}/api/v2/alerts?filter=service="disks"&filter=alertname="DiskFull"'), {}, now)  # fmt: skip
-    assert {alert.service for incident in grouped(both, {}, now) for alert in incident.alerts} == {"cart", "disks"}  # fmt: skip
+        [narrowed] = group_alert_document(at(f'{url}/api/v2/alerts?filter=service="disks"&filter=alertname="DiskFull"'), {}, now)  # fmt: skip
+    assert {alert.service for incident in group_alert_document(both, {}, now) for alert in incident.alerts} == {"cart", "disks"}  # fmt: skip
     assert narrowed.services == {"disks"}
     assert narrowed.alerts[0].fired_at == now - timedelta(minutes=20)
+
+
+def test_a_run_is_about_what_a_real_alertmanager_does_not_keep_quiet(tmp_path: Path) -> None:
+    program = Program(tmp_path / "db" / "opsleuth.db", tmp_path)
+    configure_log(tmp_path)
+    now = datetime.now(UTC).replace(microsecond=0)
+    times = {"startsAt": (now - timedelta(minutes=20)).isoformat(), "endsAt": (now + timedelta(hours=1)).isoformat()}  # fmt: skip
+    labels = (
+        {"alertname": "DiskFull", "service": "disks", "severity": "critical"},
+        {"alertname": "Watchdog", "severity": "critical"},
+        {"alertname": "CartSlow", "service": "cart", "severity": "warning"},
+    )
+    matcher = {"name": "alertname", "value": "DiskFull", "isRegex": False, "isEqual": True}
+    silence = {"matchers": [matcher], "createdBy": "me", "comment": "known", "startsAt": now.isoformat(), "endsAt": times["endsAt"]}  # fmt: skip
+    with servers.alertmanager(tmp_path) as url:
+        servers.post(f"{url}/api/v2/silences", silence)
+        servers.post(f"{url}/api/v2/alerts", [{"labels": one, **times} for one in labels])
+        servers.until(lambda: b'"suppressed"' in servers.fetch(f"{url}/api/v2/alerts"))
+        ended = program("run", "--alert", f"{url}/api/v2/alerts", "--planner", "offline", "--json")
+    assert ended.returncode in (ExitCode.OK, ExitCode.INCONCLUSIVE), ended.stderr
+    report = json.loads(program("report", "-", "--format", "json").stdout)
+    assert (report["alert"]["text"], report["alert"]["service"]) == ("CartSlow", "cart")
+    assert "not looked into: DiskFull (silenced by" in ended.stderr
 
 
 @pytest.mark.parametrize("query", ["ALERTS", "ALERTS_FOR_STATE", "ALERTS[5m]"])
@@ -74,7 +98,7 @@ def test_a_real_prometheus_is_asked(tmp_path: Path, query: str) -> None:
 
 def test_a_query_of_anything_else_is_no_alert() -> None:
     document = {"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"__name__": "up"}, "value": [1, "1"]}]}}  # fmt: skip
-    assert understood(document, {}, NOW) == document
+    assert alert_fields_from_document(document, {}, NOW) == document
 
 
 @pytest.mark.parametrize("form", ["file", "stdin"])
@@ -89,7 +113,7 @@ def test_an_answer_of_prometheus_by_file_and_stdin(
     (tmp_path / "alert.json").write_text(text)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     document = at("-" if form == "stdin" else str(tmp_path / "alert.json"))
-    found = grouped(document, {"web": ("cart",)}, NOW)
+    found = group_alert_document(document, {"web": ("cart",)}, NOW)
     assert sorted(sorted(incident.services) for incident in found) == [["cart", "web"], ["mail"]]
 
 
@@ -102,11 +126,11 @@ def test_what_people_write_is_the_alert_s_text(tmp_path: Path, text: str) -> Non
 @pytest.mark.parametrize(
     ("where", "error", "words"),
     [
-        ("ftp://h/alerts", click.BadParameter, "ftp:// is no way to an alert: give http:// or https://"),
-        ("file:///etc/passwd", click.BadParameter, "file:// is no way"),
-        ("http:///alerts", UsageError, "no address of a server"),
-        ("http://h:99999/alerts", UsageError, "no address of a server"),
-        ("http://a b/alerts", UsageError, "no address of a server"),
+        ("ftp://h/alerts", click.BadParameter, "cannot read an alert from ftp://: use http:// or https://"),
+        ("file:///etc/passwd", click.BadParameter, "cannot read an alert from file://"),
+        ("http:///alerts", UsageError, "not the address of an alert server"),
+        ("http://h:99999/alerts", UsageError, "not the address of an alert server"),
+        ("http://a b/alerts", UsageError, "not the address of an alert server"),
         ("https://me:geheim@h/alerts", UsageError, "a password has no place in an address"),
         ("no/such/file", click.BadParameter, "No such file"),
         ("a\0b", click.BadParameter, "cannot be read"),
@@ -125,18 +149,18 @@ def test_what_is_no_way_to_an_alert(where: str, error: type[Exception], words: s
         ("forbidden", ExitCode.CONFIG, "no access to this tenant"),
         ("broken", ExitCode.UNREACHABLE, "answered 503"),
         ("reset", ExitCode.UNREACHABLE, "broke off"),
-        ("html", ExitCode.UNREACHABLE, "tells of no alerts .*Sign in.*: give the address of JSON"),
+        ("html", ExitCode.UNREACHABLE, "holds no alerts .*Sign in.*: give the address of JSON"),
         ("moved", ExitCode.UNREACHABLE, "leads elsewhere"),
         ("missing", ExitCode.UNREACHABLE, "answered 404"),
         ("huge", ExitCode.UNREACHABLE, "larger than 5,000,000 bytes"),
-        ("hang", ExitCode.UNREACHABLE, "gave no whole answer within 0.2 s"),
+        ("hang", ExitCode.UNREACHABLE, "gave no complete answer within 0.2 s"),
     ],
 )
 def test_servers_that_tell_nothing(
     rude: RudeServer, monkeypatch: pytest.MonkeyPatch, manner: str, code: ExitCode, words: str
 ) -> None:
     if manner == "hang":
-        monkeypatch.setattr(alert_fetch, "DEADLINE", 0.2)
+        monkeypatch.setattr(alert_fetching, "DEADLINE", 0.2)
     with pytest.raises(OpsleuthError, match=words) as caught:
         at(f"{rude.url}/{manner}/alerts?token=geheim-4711")
     assert caught.value.exit_code == code
@@ -144,7 +168,7 @@ def test_servers_that_tell_nothing(
 
 
 def test_nobody_there() -> None:
-    with pytest.raises(NotFetched, match="nobody answers"):
+    with pytest.raises(AlertFetchError, match="nothing answers"):
         at(f"http://127.0.0.1:{servers.free_port()}/alerts")
 
 
@@ -169,11 +193,11 @@ def test_the_source_at_the_same_place_lends_its_credentials(
 ) -> None:
     with contract_server(guarded) as server, contract_server(guarded) as other:
         found = at(f"{server.url}/api/v2/alerts", alerts=token(server.url))
-        assert understood(found, {}, NOW)["service"] == "cart"
+        assert alert_fields_from_document(found, {}, NOW)["service"] == "cart"
         for elsewhere in (token(other.url), token(server.url.replace("http:", "https:"))):
             with pytest.raises(ConfigError, match="configure a source at this host"):
                 at(f"{server.url}/api/v2/alerts", alerts=elsewhere)
-    assert all("authorization" not in asked.headers for asked in server.asked[1:])
+    assert all("authorization" not in asked.headers for asked in nonempty(server.asked[1:]))
 
 
 def test_a_run_begins_with_what_a_server_tells(tmp_path: Path) -> None:
@@ -181,15 +205,20 @@ def test_a_run_begins_with_what_a_server_tells(tmp_path: Path) -> None:
     alert = {"labels": {"alertname": "CartSlow", "service": "cart", "note": "password=geheim-4711"},
              "annotations": {"summary": "p95 above 1 s"}, "startsAt": "2026-03-03T14:00:00Z"}  # fmt: skip
     program = Program(tmp_path / "db" / "opsleuth.db", tmp_path)
-    (tmp_path / ".config" / "opsleuth").mkdir(parents=True)
-    (tmp_path / "log").write_text("2026-03-03T14:00:00Z ERROR cache is full\n")
-    file = tmp_path / ".config" / "opsleuth" / "config.toml"
-    file.write_text(f'[environments.shop.sources.logs]\nkind = "logfiles"\nservice = "cart"\nfiles = ["{tmp_path}/log"]\n')  # fmt: skip
+    configure_log(tmp_path)
     with contract_server(lambda _: Reply([alert])) as server:
         ended = program("run", "--alert", f"{server.url}/api/v2/alerts", "--planner", "offline", "--json")
-    assert ended.returncode in (ExitCode.OK, ExitCode.INCONCLUSIVE), ended.stderr
+    assert ended.returncode == ExitCode.INCONCLUSIVE, ended.stderr
     report = json.loads(program("report", "-", "--format", "json").stdout)
     assert report["alert"]["text"] == "CartSlow: p95 above 1 s"
     assert report["alert"]["service"] == "cart"
     assert report["window"]["start"].startswith("2026-03-03T13:30:00")
     assert "geheim" not in ended.stdout + json.dumps(report)
+
+
+def configure_log(home: Path) -> None:
+    """A configuration with one log of the service cart."""
+    (home / ".config" / "opsleuth").mkdir(parents=True)
+    (home / "log").write_text("2026-03-03T14:00:00Z ERROR cache is full\n")
+    file = home / ".config" / "opsleuth" / "config.toml"
+    file.write_text(f'[environments.shop.sources.logs]\nkind = "logfiles"\nservice = "cart"\nfiles = ["{home}/log"]\n')  # fmt: skip

@@ -9,7 +9,7 @@ import servers
 from certificates import certificates
 from live_rig import SPAN, one
 
-from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
+from opsleuth.tools.spec import NotPermittedError, ToolError, TransientError, UnavailableError
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +53,23 @@ async def test_the_rows_are_those_of_the_server_itself(front: str, keys: Path, p
 @pytest.mark.parametrize(
     ("path", "changed", "error", "words"),
     [
-        ("/metrics-eu", {"password": {"env": "PATH"}}, NotPermitted, "does not know the credentials"),
-        ("/metrics-eu", {"user": None, "password": None}, NotPermitted, "does not know the credentials"),
+        ("/metrics-eu", {"password": {"env": "PATH"}}, NotPermittedError, "does not accept the credentials"),
+        (
+            "/metrics-eu",
+            {"user": None, "password": None},
+            NotPermittedError,
+            "does not accept the credentials",
+        ),
         (
             "/metrics-eu",
             {"client_cert": None, "client_key": None},
-            Unavailable,
+            UnavailableError,
             "No required SSL certificate",
         ),
-        ("/metrics-eu", {"ca_file": None}, Unavailable, "cannot be trusted"),
-        ("/metrics-eu", {"max_bytes": 10_000}, Unavailable, "larger than 10,000 bytes"),
-        ("/elsewhere", {}, Unavailable, "answered 404"),
-        ("/gone", {}, Transient, "answered 502"),
+        ("/metrics-eu", {"ca_file": None}, UnavailableError, "cannot be trusted"),
+        ("/metrics-eu", {"max_bytes": 10_000}, UnavailableError, "larger than 10,000 bytes"),
+        ("/elsewhere", {}, UnavailableError, "answered 404"),
+        ("/gone", {}, TransientError, "answered 502"),
     ],
 )
 async def test_what_the_front_refuses(

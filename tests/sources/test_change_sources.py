@@ -10,7 +10,7 @@ from live_rig import SPAN, ask, one
 
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.sources.code_host import PER_PAGE
-from opsleuth.tools.spec import NotPermitted, Transient
+from opsleuth.tools.spec import NotPermittedError, TransientError
 
 
 def at(kind: str, url: str, **more: Any) -> Any:
@@ -83,7 +83,7 @@ async def test_a_quota_that_is_used_up_may_heal() -> None:
         403,
         {"x-ratelimit-remaining": "0", "x-ratelimit-reset": later},
     )
-    with contract_server(lambda _: used_up) as server, pytest.raises(Transient) as told:
+    with contract_server(lambda _: used_up) as server, pytest.raises(TransientError) as told:
         await at("github", server.url).read(["changes"], SPAN)
     assert 20 < (told.value.retry_after or 0) <= 30
 
@@ -114,5 +114,5 @@ async def test_annotations_and_the_service_that_a_tag_names() -> None:
 async def test_nothing_may_be_read() -> None:
     with contract_server(lambda _: Reply({"message": "403 Forbidden"}, 403)) as server:
         for kind in ("github", "gitlab", "grafana"):
-            with pytest.raises(NotPermitted):
+            with pytest.raises(NotPermittedError):
                 await at(kind, server.url).read(["changes"], SPAN)

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from stored_runs import Program
 
-from opsleuth.graph.prepare import Settings, StartRequest, first_state, open_sources
+from opsleuth.configuration.config_file import read_config_file
+from opsleuth.configuration.secret_references import Secret, Vault
+from opsleuth.configuration.sources import load_configured_sources
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest, first_state, open_sources
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.configfile import read_file
 from opsleuth.state.errors import ConfigError
-from opsleuth.state.outcome import ExitCode
-from opsleuth.tools.sources.config import configured
-from opsleuth.tools.sources.opening import KINDS, open_live
-from opsleuth.tools.sources.secrets import Secret, Vault
-from opsleuth.tools.spec import Unavailable
+from opsleuth.state.run_status import ExitCode
+from opsleuth.tools.sources.open_sources import KINDS, open_live_sources
+from opsleuth.tools.spec import UnavailableError
 
 PROMETHEUS = """
 [environments.prod.sources.metrics]
@@ -45,24 +45,24 @@ files = ["logs/*.log", "/var/log/app.log"]
 aliases = ["订单接口"]
 """,
     )
-    found = configured([read_file("user", file)])
+    found = load_configured_sources([read_config_file("user", file)])
     assert found.environment == "prod"
     assert found.sources["metrics"]["token"]["env"] == "PROM_TOKEN"
     assert found.sources["repo"]["path"] == str(tmp_path)
     assert found.sources["logs"]["files"] == [f"{tmp_path}/logs/*.log", "/var/log/app.log"]
     assert found.aliases == {"orders-api": ("订单接口",)}
-    opened = open_sources(Settings(sources=found.sources))
+    opened = open_sources(RunSettings(sources=found.sources))
     assert list(opened.sources.by_name) == ["metrics", "repo", "logs"]
 
 
 def test_the_file_in_the_documentation(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
     text = page.partition("```toml\n")[2].partition("```")[0]
-    found = configured([read_file("user", written(tmp_path, text))])
+    found = load_configured_sources([read_config_file("user", written(tmp_path, text))])
     shown = {KINDS[settings["kind"]] for settings in found.sources.values()}  # a kind may have two names
     assert shown == set(KINDS.values())
     assert found.aliases["orders-api"] == ("orders", "订单接口")
-    assert len(open_sources(Settings(sources=found.sources)).sources.by_name) == len(found.sources)
+    assert len(open_sources(RunSettings(sources=found.sources)).sources.by_name) == len(found.sources)
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_the_file_in_the_documentation(tmp_path: Path) -> None:
         ("[environments.prod.sources.m]\nkind = 'prometheus'\nurl = 'http://x'\ntoken = 'geheim'", "token"),
         ("[environments.prod.sources.m]\nkind = 'prometheus'\nurl = 'http://x'\nuser = 'me'", "belong together"),
         ("[environments.prod.sources.m]\nkind = 'oracle'", "'prometheus', 'postgres'"),
-        ("[environments.prod", "no valid TOML"),
+        ("[environments.prod", "not valid TOML"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_without_its_value(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told) as error:
-        configured([read_file("user", written(tmp_path, text))])
+        load_configured_sources([read_config_file("user", written(tmp_path, text))])
     assert "geheim" not in str(error.value)
 
 
@@ -89,18 +89,18 @@ def test_which_environment(tmp_path: Path) -> None:
     two = PROMETHEUS + PROMETHEUS.replace("prod", "test")
     file = written(tmp_path, two)
     with pytest.raises(ConfigError, match="which environment is meant\\? prod, test"):
-        configured([read_file("user", file)])
-    assert configured([read_file("user", file)], "test").environment == "test"
-    assert configured([read_file("user", file)], lenient=True).sources == {}
+        load_configured_sources([read_config_file("user", file)])
+    assert load_configured_sources([read_config_file("user", file)], "test").environment == "test"
+    assert load_configured_sources([read_config_file("user", file)], lenient=True).sources == {}
     with pytest.raises(ConfigError, match="no environment 'tset' \\(nearest: test\\)"):
-        configured([read_file("user", file)], "tset")
+        load_configured_sources([read_config_file("user", file)], "tset")
 
 
 def test_the_project_wins_name_by_name(tmp_path: Path) -> None:
     user = tmp_path / "user.toml"
     user.write_text(PROMETHEUS + PROMETHEUS.replace("sources.metrics", "sources.second"))
     project = written(tmp_path, PROMETHEUS.replace(":9", ":10"))
-    found = configured([read_file("user", user), read_file("project", project)])
+    found = load_configured_sources([read_config_file("user", user), read_config_file("project", project)])
     assert {name: s["url"][-3:] for name, s in found.sources.items()} == {"metrics": ":10", "second": "1:9"}
     assert found.reaches == ("prod.metrics: prometheus url=http://127.0.0.1:10",)
 
@@ -113,7 +113,7 @@ def test_a_password_that_is_the_user_s_name_hides_no_evidence(monkeypatch: pytes
     database = {"kind": "postgres", "dsn": "host=db user=postgres", "password": {"env": "PGPASSWORD_HERE"}}
     vault, heard = Vault(), list[str]()
     vault.listen(heard.append)
-    open_live({"db": database}, vault)
+    open_live_sources({"db": database}, vault)
     assert vault.reveal(Secret(env="PGPASSWORD_HERE")) == "postgres"
     monkeypatch.setenv("OTHER_HERE", "another-password")
     vault.reveal(Secret(env="OTHER_HERE"))
@@ -138,14 +138,15 @@ def test_a_secret_is_read_once_and_told_to_the_redactor(
     [
         (Secret(env="NO_SUCH_VARIABLE"), "variable NO_SUCH_VARIABLE is not set"),
         (Secret(file="/no/such/file"), "file /no/such/file cannot be read: No such file"),
-        (Secret(command=("false",)), "command false that tells a secret ended with code 1"),
-        (Secret(command=("no-such-program",)), "cannot be run: FileNotFoundError"),
+        (Secret(command=("false",)), "command false that prints a secret ended with code 1"),
+        (Secret(command=("no-such-program",)), "cannot be run: No such file"),
         (Secret(command=("printf", "a\nb")), "should hold the secret alone, on one line"),
         (Secret(command=("true",)), "should hold the secret alone, on one line"),
+        (Secret(command=("printf", r"\377")), "printed no text"),
     ],
 )
 def test_a_secret_that_cannot_be_read(secret: Secret, told: str) -> None:
-    with pytest.raises(Unavailable, match=told):
+    with pytest.raises(UnavailableError, match=told):
         Vault().reveal(secret)
 
 
@@ -163,7 +164,7 @@ def test_a_secret_lies_in_one_place(places: dict[str, str]) -> None:
 def placed(
     question: str, alert: dict[str, str] | None = None, **aliases: tuple[str, ...]
 ) -> tuple[str | None, str]:
-    settings = Settings(
+    settings = RunSettings(
         sources={"m": {"kind": "prometheus", "url": "http://127.0.0.1:9"}},
         aliases={name.replace("_", "-"): words for name, words in aliases.items()},
     )
@@ -227,7 +228,9 @@ orders = { kind = "mysql", host = "db.elsewhere", user = "eve" }
 cluster = { kind = "kubernetes", kubeconfig = "kube.yaml" }
 metrics = { kind = "prometheus", url = "http://127.0.0.1:9", proxy = "http://elsewhere:3128" }
 """
-    orders, cluster, metrics = configured([read_file("project", written(tmp_path, text))]).reaches
+    orders, cluster, metrics = load_configured_sources(
+        [read_config_file("project", written(tmp_path, text))]
+    ).reaches
     assert "host=db.elsewhere" in orders
     assert cluster == "prod.cluster: kubernetes kubeconfig=kube.yaml, runs what its kubeconfig names"
     assert "proxy=http://elsewhere:3128" in metrics
@@ -238,7 +241,7 @@ def test_services_of_a_file_that_nobody_trusts_do_not_count(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     file = written(tmp_path, '[services.web]\naliases = ["shop"]\ncalls = ["db"]\n')
-    assert configured([read_file("project", file)]).aliases == {}
+    assert load_configured_sources([read_config_file("project", file)]).aliases == {}
     assert "what it says of services does not count" in program("list").stderr
     assert program("trust").returncode == 0
     assert "does not count" not in program("list").stderr
@@ -246,8 +249,8 @@ def test_services_of_a_file_that_nobody_trusts_do_not_count(
 
 def test_a_platform_stands_beside_the_sources_and_is_named_to_whoever_trusts_the_file(tmp_path: Path) -> None:
     text = PROMETHEUS + '[environments.prod.platform]\nurl = "http://127.0.0.1:8"\nname = "shop"\n'
-    file = read_file("project", written(tmp_path, text))
-    found = configured((file,))
+    file = read_config_file("project", written(tmp_path, text))
+    found = load_configured_sources((file,))
     assert found.platform == {
         "url": "http://127.0.0.1:8",
         "name": "shop",
@@ -255,4 +258,7 @@ def test_a_platform_stands_beside_the_sources_and_is_named_to_whoever_trusts_the
         "keys": True,
     }
     assert "prod: changes through http://127.0.0.1:8, each after a person's yes" in found.reaches
-    assert configured((read_file("user", written(tmp_path / "x", PROMETHEUS)),)).platform is None
+    assert (
+        load_configured_sources((read_config_file("user", written(tmp_path / "x", PROMETHEUS)),)).platform
+        is None
+    )

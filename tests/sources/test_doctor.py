@@ -14,7 +14,12 @@ from contract_server import Asked, Reply, contract_server
 from servers import free_port
 from stored_runs import Program
 
-from opsleuth.state.outcome import ExitCode
+from opsleuth.state.run_status import ExitCode
+
+HANG_GUARD = 60
+"""Seconds for all sources together: ten times what they may take, and as long as the first of those that hang would."""
+SOURCE_GUARD = 20
+"""Seconds for one source: less than either of those that hang would wait by itself."""
 
 
 @pytest.fixture
@@ -62,6 +67,7 @@ def test_all_is_well(
     assert "services: 7: catalog" in program("doctor").stdout
 
 
+@pytest.mark.slow
 def test_eight_sources_of_which_two_hang(program: Program, tmp_path: Path, silent: int) -> None:
     hang = f'kind = "prometheus"\nurl = "http://127.0.0.1:{silent}"\ntimeout = 60'
     nowhere = f'url = "http://127.0.0.1:{free_port()}"'
@@ -71,14 +77,15 @@ def test_eight_sources_of_which_two_hang(program: Program, tmp_path: Path, silen
     configure(tmp_path, hang_1=hang, hang_2=hang_db, **down)
     began = monotonic()
     found = examined(program, ExitCode.CONFIG)
-    assert monotonic() - began < 60  # ten times the promise: the machine of the tests is busy
-    assert all(source["seconds"] < 20 for source in found.values())
+    assert monotonic() - began < HANG_GUARD
+    assert max(source["seconds"] for source in found.values()) < SOURCE_GUARD
     assert "no answer" in found["hang-1"]["checks"][0]["text"]
     assert "no answer" in found["hang-2"]["checks"][0]["text"]
     for kind in kinds:
-        assert "nobody answers" in found[f"down-{kind}"]["checks"][0]["text"]
+        assert "nothing answers" in found[f"down-{kind}"]["checks"][0]["text"]
 
 
+@pytest.mark.slow
 def test_the_platform_and_declared_commands_are_looked_at(
     program: Program, tmp_path: Path, silent: int
 ) -> None:
@@ -116,7 +123,7 @@ def test_the_platform_and_declared_commands_are_looked_at(
 def test_secrets_are_named_by_their_place(program: Program, tmp_path: Path) -> None:
     text = f'kind = "prometheus"\nurl = "http://127.0.0.1:{free_port()}"\ntoken = {{ env = "PROM_TOKEN" }}'
     configure(tmp_path, metrics=text)
-    ended = program("doctor", "--json", PROM_TOKEN="geheim-4711")  # noqa: S106
+    ended = program("doctor", "--json", PROM_TOKEN="geheim-4711")
     assert json.loads(ended.stdout)["sources"][0]["secrets"] == ["token from variable PROM_TOKEN"]
     assert "geheim" not in ended.stdout + ended.stderr
     [missing] = examined(program, ExitCode.CONFIG)["metrics"]["checks"]
@@ -172,6 +179,7 @@ def test_init_knows_the_variables_of_other_tools(program: Program, tmp_path: Pat
     assert "alerts" not in kinds
 
 
+@pytest.mark.slow
 def test_init_where_there_is_nothing(program: Program, tmp_path: Path) -> None:
     ended = program("init", PATH="/nowhere", PYTHONHASHSEED="0")
     assert ended.returncode == 0, ended.stderr
@@ -203,7 +211,7 @@ def test_one_call(program: Program, tmp_path: Path, prometheus: str) -> None:
         (("metrics_qery",), "nearest: metrics_query"),
         (("metrics_query", "--args", '{"servic": "x"}'), "servic"),
         (("metrics_query", "--args", "[1]"), "write an object"),
-        (("metrics_query", "--args", "{"), "no JSON"),
+        (("metrics_query", "--args", "{"), "not JSON"),
     ],
 )
 def test_a_call_that_is_none(

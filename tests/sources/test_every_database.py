@@ -14,9 +14,9 @@ from contract_server import Reply, contract_server
 from cutting import Wire
 from live_rig import one
 
-from opsleuth.analysis.records import Span
+from opsleuth.analysis.records import TimeRange
 from opsleuth.state.clock import FakeClock
-from opsleuth.tools.spec import ToolError, Transient, Unavailable
+from opsleuth.tools.spec import ToolError, TransientError, UnavailableError
 
 every = pytest.mark.parametrize("kind", ["postgres", "mariadb", "redis"])
 SECONDS = {"postgres": {"statement_seconds": 1, "connect_seconds": 1}, "mariadb": {"statement_seconds": 1, "connect_seconds": 1}, "redis": {"timeout": 1}}  # fmt: skip
@@ -50,9 +50,9 @@ def databases(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
 
 
-def now() -> Span:
+def now() -> TimeRange:
     at = datetime.now(UTC).timestamp()
-    return Span(at - 600, at + 60)
+    return TimeRange(at - 600, at + 60)
 
 
 @every
@@ -60,32 +60,33 @@ def now() -> Span:
 async def test_a_reset_in_mid_answer(databases: Databases, kind: str, cut: int) -> None:
     """It may heal: it is tried again."""
     with Wire(databases.ports[kind], cut, hang=False) as wire:
-        with pytest.raises(Transient):
+        with pytest.raises(TransientError):
             await one(**databases.settings(kind, wire.port)).read(["objects"], now())
         assert wire.broken.is_set()
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("cut", [1, 1_000])
 async def test_an_answer_that_stops_half_way(databases: Databases, kind: str, cut: int) -> None:
-    """S1."""
     with Wire(databases.ports[kind], cut, hang=True) as wire:
         source = one(**databases.settings(kind, wire.port) | SECONDS[kind])
         with pytest.raises((TimeoutError, ToolError)) as caught:
             await source.read(["objects"], now())
         assert wire.broken.is_set()
-    assert isinstance(caught.value, TimeoutError | Transient)
+    assert isinstance(caught.value, TimeoutError | TransientError)
 
 
 @every
 async def test_a_web_server_at_its_address(databases: Databases, kind: str) -> None:
     with contract_server(lambda _: Reply("<html>Sign in</html>")) as server:
         port = server.server_address[1]
-        with pytest.raises((Unavailable, Transient, TimeoutError)) as caught:
+        with pytest.raises((UnavailableError, TransientError, TimeoutError)) as caught:
             await one(**databases.settings(kind, port) | SECONDS[kind]).read(["objects"], now())
     assert str(caught.value).startswith("s: ")
 
 
+@pytest.mark.slow
 @every
 async def test_a_clock_five_minutes_off_is_said(databases: Databases, kind: str) -> None:
     ours = FakeClock(datetime.now(UTC) + timedelta(minutes=5))
@@ -107,11 +108,11 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     time.tzset()
 
 
+@pytest.mark.slow
 @every
 async def test_rows_are_of_now_wherever_we_are(
     databases: Databases, kind: str, zone: Callable[[str], None]
 ) -> None:
-    """W9."""
     for name in ("Asia/Shanghai", "America/New_York"):
         zone(name)
         rows = (await one(**databases.settings(kind)).read(["objects"], now())).objects or ()

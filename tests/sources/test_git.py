@@ -11,9 +11,9 @@ import servers
 from live_rig import END, SPAN, START, ask, one
 from stored_elsewhere import rows
 
-from opsleuth.analysis.records import Change
+from opsleuth.analysis.records import ServiceChange
 from opsleuth.state.calls import ResultStatus
-from opsleuth.tools.spec import Unavailable
+from opsleuth.tools.spec import UnavailableError
 
 Git = Callable[..., None]
 
@@ -48,7 +48,7 @@ def commit(git: Git, work: Path, path: str, message: str, at: datetime = START) 
     git("commit", "--quiet", "--no-gpg-sign", "-m", message, at=at)
 
 
-async def changes(work: Path, **more: object) -> list[Change]:
+async def changes(work: Path, **more: object) -> list[ServiceChange]:
     return list((await one(kind="git", path=str(work), **more).read(["changes"], SPAN)).changes or ())
 
 
@@ -89,6 +89,44 @@ async def test_folders_belong_to_services(git: Git, work: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["größe.yaml", "价格/表.yaml", 'say "hi".yaml', "tab\there.yaml"])
+async def test_a_path_with_any_characters_belongs_to_its_service(git: Git, work: Path, name: str) -> None:
+    commit(git, work, f"dienste/kasse-süd/{name}", "New prices")
+    git("config", "core.quotePath", "true")
+    [change] = await changes(work, paths={"dienste/kasse-süd/": "till"})
+    assert (change.service, change.kind) == ("till", "config")
+    assert "+New prices" in (change.diff or "")
+
+
+@pytest.mark.parametrize("ignored", ["none", "all"])
+async def test_a_submodule_that_moves_is_a_change_of_its_service(git: Git, work: Path, ignored: str) -> None:
+    (work / ".gitmodules").write_text(
+        f'[submodule "cart"]\n\tpath = services/cart\n\turl = ../cart\n\tignore = {ignored}\n'
+    )
+    git("config", "diff.submodule", "log")
+    git("add", ".gitmodules")
+    for message, pinned, at in (
+        ("Add cart", "cd", datetime(2025, 1, 1, tzinfo=UTC)),
+        ("Bump cart", "ab", START),
+    ):
+        git("update-index", "--add", "--cacheinfo", f"160000,{pinned * 20},services/cart")
+        git("commit", "--quiet", "--no-gpg-sign", "-m", message, at=at)
+    moved = (await changes(work, paths={"services/cart/": "cart"}))[-1]
+    assert (moved.service, moved.kind) == ("cart", "merge")
+    assert moved.summary == "Bump cart (moves submodule services/cart cdcdcdcdcdcd..abababababab)"
+    assert "+Subproject commit abab" in (moved.diff or "")
+
+
+async def test_commits_beyond_the_most_are_said(
+    git: Git, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opsleuth.tools.sources.git.MOST_COMMITS", 2)
+    for number in range(3):
+        commit(git, work, "a", f"deploy cart 1.0.{number}")
+    found = await one(kind="git", path=str(work)).read(["changes"], SPAN)
+    assert "more than 2 commits" in found.missed[0]
+
+
 async def test_a_deploy_is_told_by_its_subject(git: Git, work: Path) -> None:
     commit(git, work, "values.yaml", "deploy cart 2.3.1")
     [change] = await changes(work)
@@ -109,9 +147,9 @@ async def test_a_repository_without_commits(git: Git, work: Path) -> None:
 
 async def test_no_repository(tmp_path: Path) -> None:
     servers.need("git")
-    with pytest.raises(Unavailable, match="not a git repository"):
+    with pytest.raises(UnavailableError, match="not a git repository"):
         await changes(tmp_path)
-    with pytest.raises(Unavailable, match="No such file or directory"):
+    with pytest.raises(UnavailableError, match="No such file or directory"):
         await changes(tmp_path / "nowhere")
 
 
@@ -122,6 +160,21 @@ async def test_nothing_that_a_repository_configures_is_executed(git: Git, work: 
     (work / ".gitattributes").write_text("* diff=evil\n")
     assert len(await changes(work)) == 1
     assert os.listdir(tmp_path) == ["work"]  # noqa: PTH208 - blocking for a moment is as good
+
+
+async def test_a_partial_clone_fetches_nothing_and_starts_nothing(
+    git: Git, work: Path, tmp_path: Path
+) -> None:
+    """A hostile clone names the program that git starts for contents which it lacks."""
+    commit(git, work, "cart.py", "start")
+    commit(git, work, "cart.py", "deploy cart 1.0.0")
+    git("config", "uploadpack.allowFilter", "true")
+    clone, planted = tmp_path / "clone", tmp_path / "planted"
+    git("clone", "--quiet", "--no-checkout", "--filter=blob:none", f"file://{work}", str(clone))
+    git("-C", str(clone), "config", "remote.origin.uploadpack", f"touch {planted}; git-upload-pack")
+    (change,) = await changes(clone)
+    assert (change.version, change.diff) == ("1.0.0", None)
+    assert not planted.exists()
 
 
 async def test_doctor_says_when_no_commit_tells_of_a_service(git: Git, work: Path) -> None:

@@ -8,7 +8,7 @@ from rude_server import RudeServer
 from servers import free_port
 
 from opsleuth.state.calls import ResultStatus
-from opsleuth.tools.spec import NotPermitted, Transient, Unavailable
+from opsleuth.tools.spec import NotPermittedError, TransientError, UnavailableError
 
 
 def source_at(url: str, **more: object):  # type: ignore[no-untyped-def]  # noqa: ANN201
@@ -18,15 +18,15 @@ def source_at(url: str, **more: object):  # type: ignore[no-untyped-def]  # noqa
 @pytest.mark.parametrize(
     ("manner", "error", "words"),
     [
-        ("denied", NotPermitted, "does not know the credentials"),
-        ("forbidden", NotPermitted, "no access to this tenant"),
-        ("busy", Transient, "429"),
-        ("broken", Transient, "upstream is gone"),
-        ("reset", Transient, "broke off"),
-        ("html", Unavailable, "not JSON.*Sign in.*is this the API's address"),
-        ("moved", Unavailable, "leads elsewhere.*login.example.com"),
-        ("missing", Unavailable, "no such path"),
-        ("strange", Unavailable, "none of Prometheus"),
+        ("denied", NotPermittedError, "does not accept the credentials"),
+        ("forbidden", NotPermittedError, "no access to this tenant"),
+        ("busy", TransientError, "429"),
+        ("broken", TransientError, "upstream is gone"),
+        ("reset", TransientError, "broke off"),
+        ("html", UnavailableError, "not JSON.*Sign in.*is this the API's address"),
+        ("moved", UnavailableError, "leads elsewhere.*login.example.com"),
+        ("missing", UnavailableError, "no such path"),
+        ("strange", UnavailableError, "not a valid Prometheus response"),
     ],
 )
 async def test_each_failure_is_told_apart(
@@ -37,18 +37,18 @@ async def test_each_failure_is_told_apart(
 
 
 async def test_the_wait_that_a_server_asks_for_is_passed_on(rude: RudeServer) -> None:
-    with pytest.raises(Transient) as told:
+    with pytest.raises(TransientError) as told:
         await source_at(f"{rude.url}/busy").read(["metrics"], SPAN)
     assert told.value.retry_after == 7
 
 
 async def test_nobody_there() -> None:
-    with pytest.raises(Unavailable, match=r"nobody answers at http://127\.0\.0\.1"):
+    with pytest.raises(UnavailableError, match=r"nothing answers at http://127\.0\.0\.1"):
         await source_at(f"http://127.0.0.1:{free_port()}").read(["metrics"], SPAN)
 
 
 async def test_a_name_that_does_not_resolve() -> None:
-    with pytest.raises(Unavailable, match=r"nobody answers at http://no-such-host\.invalid"):
+    with pytest.raises(UnavailableError, match=r"nothing answers at http://no-such-host\.invalid"):
         await source_at("http://no-such-host.invalid").read(["metrics"], SPAN)
 
 
@@ -59,7 +59,7 @@ async def test_a_hang_is_cut_at_the_source_s_own_limit(rude: RudeServer) -> None
 
 async def test_fifty_megabytes_are_not_held(rude: RudeServer) -> None:
     tracemalloc.start()
-    with pytest.raises(Unavailable, match="larger than 1,000,000 bytes"):
+    with pytest.raises(UnavailableError, match="larger than 1,000,000 bytes"):
         await source_at(f"{rude.url}/huge", max_bytes=1_000_000).read(["metrics"], SPAN)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -79,9 +79,9 @@ async def test_what_can_heal_is_tried_again_by_the_executor(rude: RudeServer) ->
 async def test_a_source_that_is_down_is_left_alone_for_a_while(rude: RudeServer) -> None:
     source = source_at(f"{rude.url}/html")
     for _ in range(2):
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             await source.read(["metrics"], SPAN)
     asked = len(rude.asked)
-    with pytest.raises(Unavailable, match="left alone"):
+    with pytest.raises(UnavailableError, match="left alone"):
         await source.read(["events"], SPAN)
     assert len(rude.asked) == asked

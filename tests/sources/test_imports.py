@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from opsleuth.tools.sources.opening import KINDS
+from opsleuth.tools.sources.open_sources import KINDS
 
 MODULES = sorted({module for module, _ in KINDS.values()})
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def loaded(code: str) -> set[str]:
     "code",
     [
         "import opsleuth.cli",
-        "import opsleuth.tools.sources.opening, opsleuth.tools.sources.config, opsleuth.tools.builtin",
+        "import opsleuth.tools.sources.open_sources, opsleuth.configuration.sources, opsleuth.tools.builtin",
     ],
 )
 def test_no_source_is_loaded_at_start(code: str) -> None:
@@ -39,22 +39,22 @@ def test_no_source_is_loaded_at_start(code: str) -> None:
 
 
 def test_a_run_on_a_case_with_a_model_loads_only_what_its_first_request_needs() -> None:
-    code = "import opsleuth.console.run_settings, opsleuth.graph.session, opsleuth.models.assemble"
+    code = "import opsleuth.console.run_settings, opsleuth.graph.lifecycle.session, opsleuth.models.planner_factory"
     later = {
         "opsleuth.analysis.ranking",
-        "opsleuth.models.offline",
-        "opsleuth.tools.declared.reading",
-        "opsleuth.tools.effects.plane",
-        "opsleuth.tools.sources.settings",
+        "opsleuth.models.offline_planner",
+        "opsleuth.tools.declared.load_declarations",
+        "opsleuth.tools.effects.control_plane",
+        "opsleuth.configuration.source_settings",
     }
     assert loaded(code) & {*MODULES, *later} == set()
 
 
 def test_a_source_loads_its_own_kind_alone() -> None:
     code = """
-from opsleuth.tools.sources.opening import open_live
-from opsleuth.tools.sources.secrets import Vault
-open_live({"logs": {"kind": "loki", "url": "http://127.0.0.1:9"}}, Vault())
+from opsleuth.tools.sources.open_sources import open_live_sources
+from opsleuth.configuration.secret_references import Vault
+open_live_sources({"logs": {"kind": "loki", "url": "http://127.0.0.1:9"}}, Vault())
 """
     assert loaded(code) & set(MODULES) == {"opsleuth.tools.sources.loki"}
 

@@ -8,15 +8,15 @@ from live_rig import SPAN, ask, one
 from servers import journal_entry
 from stored_elsewhere import rows
 
-from opsleuth.analysis.records import Span
+from opsleuth.analysis.records import TimeRange
 from opsleuth.state.calls import ResultStatus
-from opsleuth.tools.sources.case import CaseFolder
-from opsleuth.tools.spec import Unavailable
+from opsleuth.tools.sources.case_source import CaseSource
+from opsleuth.tools.spec import UnavailableError
 
 
 async def test_the_lines_are_those_of_the_folder(journal: Path, case: Path) -> None:
     found = await one(kind="journal", files=[str(journal)]).read(["logs"], SPAN)
-    recorded = CaseFolder.open(case).recording(["logs"])
+    recorded = CaseSource.open(case).recording(["logs"])
     told = [(line.time, line.service, line.pod, line.message) for line in found.logs or ()]
     expected = [(line.time, line.service, line.pod, line.message) for line in recorded.logs or ()]
     assert sorted(told) == sorted(expected)
@@ -51,7 +51,7 @@ async def test_a_search_that_is_left_ends_the_program(journal: Path) -> None:
 
 async def test_no_such_file(tmp_path: Path) -> None:
     servers.need("journalctl")
-    with pytest.raises(Unavailable, match="journalctl cannot read this"):
+    with pytest.raises(UnavailableError, match="journalctl cannot read this"):
         await one(kind="journal", files=[str(tmp_path / "none.journal")]).read(["logs"], SPAN)
 
 
@@ -73,7 +73,7 @@ async def test_units_kernel_and_odd_messages(tmp_path: Path) -> None:
         + entry(4, MESSAGE="hello \x1b[31mred", PRIORITY="6", _SYSTEMD_UNIT="cart@7.service", SYSLOG_IDENTIFIER="cart"),
     )  # fmt: skip
     source = one(kind="journal", files=[str(path)])
-    found = await source.read(["events", "logs"], Span(base / 1e6, base / 1e6 + 60))
+    found = await source.read(["events", "logs"], TimeRange(base / 1e6, base / 1e6 + 60))
     assert [(e.source, e.object, e.type, e.reason) for e in found.events or ()] == [
         ("systemd", "Unit/cart", "Normal", "Started"),
         ("systemd", "Unit/cart", "Warning", "Failed"),

@@ -14,14 +14,14 @@ from certificates import certificates
 from contract_server import Asked, ContractServer, Reply, contract_server
 from kube_cluster import kubeconfig
 
+from opsleuth.configuration.secret_references import Vault
+from opsleuth.configuration.source_settings import KubernetesSettings
 from opsleuth.state.clock import FakeClock
-from opsleuth.tools.sources.kube_api import KubeApi, listed
-from opsleuth.tools.sources.secrets import Vault
-from opsleuth.tools.sources.settings import Kubernetes
-from opsleuth.tools.spec import NotPermitted, Unavailable
+from opsleuth.tools.sources.kube_api import KubeApi, list_items
+from opsleuth.tools.spec import NotPermittedError, UnavailableError
 
 NOW = datetime(2026, 3, 3, 14, tzinfo=UTC)
-TOKEN = "token-4711"  # noqa: S105 - of a server of our own
+TOKEN = "token-4711"
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +62,13 @@ def in_base64(path: Path) -> str:
 
 async def asked(path: Path, vault: Vault | None = None, **more: Any) -> str:
     """What the cluster takes us for."""
-    api = KubeApi("k8s", Kubernetes(kubeconfig=str(path), **more), vault or Vault(), FakeClock(NOW))
+    api = KubeApi("k8s", KubernetesSettings(kubeconfig=str(path), **more), vault or Vault(), FakeClock(NOW))
     return await asked_again(api)
 
 
 async def asked_again(api: KubeApi) -> str:
     async with api.session() as session:
-        [pod] = await listed(session, "/api/v1/pods")
+        [pod] = await list_items(session, "/api/v1/pods")
     return str(pod["metadata"]["name"])
 
 
@@ -136,7 +136,7 @@ async def test_a_program_is_asked_once_until_its_word_expires(
         tmp_path, cluster.url, plugin(tmp_path, SAYS), **{"certificate-authority": str(keys / "ca.pem")}
     )
     clock = FakeClock(NOW)
-    api = KubeApi("k8s", Kubernetes(kubeconfig=str(path)), Vault(), clock)
+    api = KubeApi("k8s", KubernetesSettings(kubeconfig=str(path)), Vault(), clock)
     for _ in range(2):
         assert await asked_again(api) == f"Bearer {TOKEN}"
     assert (tmp_path / "runs").read_text() == "x"
@@ -152,8 +152,8 @@ async def test_a_word_that_the_cluster_does_not_know_is_asked_for_anew(
     path = written(
         tmp_path, cluster.url, plugin(tmp_path, body), **{"certificate-authority": str(keys / "ca.pem")}
     )
-    api = KubeApi("k8s", Kubernetes(kubeconfig=str(path)), Vault(), FakeClock(NOW))
-    with pytest.raises(NotPermitted, match="does not know the credentials"):
+    api = KubeApi("k8s", KubernetesSettings(kubeconfig=str(path)), Vault(), FakeClock(NOW))
+    with pytest.raises(NotPermittedError, match="does not accept the credentials"):
         await asked_again(api)
     assert await asked_again(api) == f"Bearer {TOKEN}"
 
@@ -161,9 +161,9 @@ async def test_a_word_that_the_cluster_does_not_know_is_asked_for_anew(
 @pytest.mark.parametrize(
     ("body", "error", "words"),
     [
-        ("sys.exit('session is over: log in again')", NotPermitted, "log in again"),
-        ("print('hello')", Unavailable, "printed no ExecCredential"),
-        ("print(json.dumps({'status': {}}))", NotPermitted, "neither token nor certificate"),
+        ("sys.exit('session is over: log in again')", NotPermittedError, "log in again"),
+        ("print('hello')", UnavailableError, "printed no ExecCredential"),
+        ("print(json.dumps({'status': {}}))", NotPermittedError, "neither token nor certificate"),
     ],
 )
 async def test_a_program_that_gives_nothing(
@@ -181,15 +181,15 @@ async def test_a_program_that_gives_nothing(
 
 async def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     user = {"exec": {"command": "no-such-login", "installHint": "install the login helper"}}
-    with pytest.raises(Unavailable, match=r"no-such-login cannot be run.*install the login helper"):
+    with pytest.raises(UnavailableError, match=r"no-such-login cannot be run.*install the login helper"):
         await asked(written(tmp_path, "https://localhost:1", user))
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("clusters: }", "no YAML in line 1"),
-        ("clusters: 7", "no kubeconfig"),
+        ("clusters: }", "not YAML in line 1"),
+        ("clusters: 7", "not a kubeconfig"),
         ("current-context: eu\ncontexts: [{name: eu-1, context: {cluster: c}}]", "no context 'eu'.*eu-1"),
         ("current-context: eu\ncontexts: [{name: eu, context: {cluster: c}}]", "names the cluster 'c'"),
         ("{}", "no context is current"),
@@ -198,7 +198,7 @@ async def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 async def test_a_file_that_leads_nowhere(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(Unavailable, match=words):
+    with pytest.raises(UnavailableError, match=words):
         await asked(path)
 
 
@@ -210,14 +210,14 @@ async def test_files_are_merged_and_the_first_wins(
         folder.mkdir()
         written(folder, cluster.url, {"token": token}, **{"insecure-skip-tls-verify": True})
     monkeypatch.setenv("KUBECONFIG", f"{first / 'kubeconfig'}:{tmp_path / 'absent'}:{second / 'kubeconfig'}")
-    api = KubeApi("k8s", Kubernetes(), Vault(), FakeClock(NOW))
+    api = KubeApi("k8s", KubernetesSettings(), Vault(), FakeClock(NOW))
     assert await asked_again(api) == f"Bearer {TOKEN}"
     assert api.context is not None
     assert api.context.namespace == "orders"
 
 
 async def test_no_file_at_all(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"no kubeconfig at .*set kubeconfig"):
+    with pytest.raises(UnavailableError, match=r"no kubeconfig at .*set kubeconfig"):
         await asked(tmp_path / "absent")
 
 
@@ -240,8 +240,11 @@ async def test_a_list_in_pages_of_which_a_token_has_grown_old(keys: Path, tmp_pa
 
     with contract_server(answering) as server:
         api = KubeApi(
-            "k8s", Kubernetes(kubeconfig=str(written(tmp_path, server.url, {}))), Vault(), FakeClock(NOW)
+            "k8s",
+            KubernetesSettings(kubeconfig=str(written(tmp_path, server.url, {}))),
+            Vault(),
+            FakeClock(NOW),
         )
         async with api.session() as session:
-            assert [item["n"] for item in await listed(session, "/api/v1/pods")] == [1, 2]
+            assert [item["n"] for item in await list_items(session, "/api/v1/pods")] == [1, 2]
     assert json.dumps([a.query.get("continue") for a in server.asked]) == '[null, "next", null, "next"]'

@@ -1,7 +1,9 @@
 """Objects, events, rollouts and logs of a cluster; what it refuses is named and never counts as absent."""
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,36 +11,19 @@ from typing import Any
 import pytest
 from contract_server import Asked, ContractServer, Reply, contract_server
 from kube_cluster import cluster, forbidden, kubeconfig, no_kubelet, unknown
+from kube_sources import CLOCK, refusing, source_at
 from live_rig import SPAN, ask, one
 
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.clock import FakeClock
-from opsleuth.tools.sources.live import LiveSource
-from opsleuth.tools.spec import NotPermitted, Unavailable
-
-CLOCK = FakeClock(datetime(2026, 3, 3, 14, 30, tzinfo=UTC))
+from opsleuth.tools.spec import NotPermittedError, UnavailableError
 
 
 @pytest.fixture
 def server() -> Iterator[ContractServer]:
     with contract_server(cluster) as running:
         yield running
-
-
-def source_at(server: ContractServer, folder: Path, **more: Any) -> LiveSource:
-    return one(CLOCK, kind="kubernetes", kubeconfig=str(kubeconfig(folder, server.url)), **more)
-
-
-def refusing(*words: str, but: str = "\0") -> Callable[[Asked], Reply]:
-    """The cluster, which forbids every path that holds one of these words."""
-
-    def answering(asked: Asked) -> Reply:
-        if any(word in asked.path for word in words) and but not in asked.path:
-            return forbidden(asked)
-        return cluster(asked)
-
-    return answering
 
 
 async def test_objects_and_what_the_detectors_see_in_them(server: ContractServer, tmp_path: Path) -> None:
@@ -117,7 +102,7 @@ async def test_logs_of_this_run_and_of_the_one_before(server: ContractServer, tm
 
 
 async def test_what_may_not_be_seen_is_named_and_is_not_absent(tmp_path: Path) -> None:
-    """W13: no node matches, but no node could be looked at."""
+    """No node matches, but no node could be looked at."""
     with contract_server(refusing("/nodes")) as server:
         source = source_at(server, tmp_path)
         present = await ask([source], "objects_get", kind="Pod")
@@ -131,7 +116,7 @@ async def test_where_only_one_namespace_may_be_seen_that_is_taken(tmp_path: Path
     with contract_server(refusing("/pods", but="/namespaces/shop")) as server:
         found = await source_at(server, tmp_path).read(["logs"], SPAN)
     assert len(found.logs or ()) == 3
-    assert found.missed == ("pods of other namespaces than shop may not be listed",)
+    assert found.missed == ("pods outside namespace shop may not be listed",)
 
 
 async def test_namespaces_that_are_configured_are_all_that_is_asked(
@@ -190,14 +175,17 @@ async def test_doctor_names_a_namespace_that_is_not_there(server: ContractServer
 
 
 async def test_nothing_may_be_seen(tmp_path: Path) -> None:
-    with contract_server(refusing("/")) as server, pytest.raises(NotPermitted, match="cannot list resource"):
+    with (
+        contract_server(refusing("/")) as server,
+        pytest.raises(NotPermittedError, match="cannot list resource"),
+    ):
         await source_at(server, tmp_path).read(["objects"], SPAN)
 
 
 async def test_what_is_no_cluster(tmp_path: Path) -> None:
     with (
         contract_server(lambda _: Reply({"hello": "world"})) as server,
-        pytest.raises(Unavailable, match="did not answer with a list"),
+        pytest.raises(UnavailableError, match="did not answer with a Kubernetes list"),
     ):
         await source_at(server, tmp_path).read(["objects"], SPAN)
 
@@ -214,13 +202,75 @@ async def test_doctor_says_permission_by_permission(tmp_path: Path) -> None:
     assert (checks["version"].text, checks["context"].text) == ("v1.31.4", "test, namespace shop")
     assert checks["nodes"].state == "failed"
     assert "allow list on nodes" in checks["nodes"].remedy
-    assert checks["pods"].state == checks["horizontalpodautoscalers"].state == "ok"
+    assert checks["pods"].state == checks["further kinds"].state == "ok"
 
 
 async def test_no_variable_that_is_a_secret_comes_out(server: ContractServer, tmp_path: Path) -> None:
-    """B2: the redactor sees a variable by its name, in a document and in the difference of two."""
+    """The redactor sees a variable by its name, in a document and in the difference of two."""
     source = source_at(server, tmp_path)
     shown = [await ask([source], "changes_list"), await ask([source], "objects_get", kind="Deployment")]
     text = json.dumps([Redactor()(result.record).value for result in shown])
     assert "CACHE_MB" in text
     assert "geheim" not in text
+
+
+async def test_fetch_that_is_cut_short_is_gone_on_with(tmp_path: Path) -> None:
+    """A large or slow cluster is not begun anew with each call: pages that came are kept."""
+    pages = {"": "1", "1": "2", "2": ""}
+    reached, released = threading.Event(), threading.Event()
+
+    def answering(asked: Asked) -> Reply:
+        if not asked.path.endswith("/pods"):
+            return cluster(asked)
+        token = asked.query.get("continue", "")
+        if token == "1":
+            reached.set()
+            released.wait(60)
+        pod = {"metadata": {"name": f"p-{token}", "namespace": "shop"}, "spec": {}, "status": {}}
+        return Reply({"metadata": {"continue": pages[token]}, "items": [pod]})
+
+    with contract_server(answering) as server:
+        source = one(CLOCK, kind="kubernetes", kubeconfig=str(kubeconfig(tmp_path, server.url)), timeout=50)
+        source.fetch_seconds = 55.0
+        first = asyncio.create_task(source.read(["objects"], SPAN))
+        assert await asyncio.to_thread(reached.wait, 50)
+        first.cancel()
+        await asyncio.wait([first])
+        released.set()
+        assert source.advances
+        found = (await source.read(["objects"], SPAN)).objects or ()
+        tokens = [a.query.get("continue", "") for a in server.asked if a.path.endswith("/pods")]
+    assert [o.name for o in found if o.kind == "Pod"] == ["p-", "p-1", "p-2"]
+    assert tokens.count("") == 1
+
+
+async def test_logs_of_pods_in_trouble_are_read_first_where_there_are_too_many(tmp_path: Path) -> None:
+    def answering(asked: Asked) -> Reply:
+        reply = cluster(asked)
+        return (
+            Reply({"items": list(reversed(reply.body["items"]))}) if asked.path.endswith("/pods") else reply
+        )
+
+    with contract_server(answering) as server:
+        found = await source_at(server, tmp_path, max_pods=1).read(["logs"], SPAN)
+    assert {line.service for line in found.logs or ()} == {"orders"}
+    assert "logs of 1 of 2 pods were not read" in found.missed[0]
+
+
+@pytest.mark.parametrize(("seconds", "pause", "times"), [(0.0, 20.0, 2), (10.0, 20.0, 1), (10.0, 60.0, 2)])
+async def test_what_took_long_to_fetch_stays_fresh_for_longer(
+    tmp_path: Path, seconds: float, pause: float, times: int
+) -> None:
+    clock = FakeClock(datetime(2026, 3, 3, 14, 30, tzinfo=UTC))
+
+    def answering(asked: Asked) -> Reply:
+        if asked.path.endswith("/events"):
+            clock.advance(seconds)
+        return cluster(asked)
+
+    with contract_server(answering) as server:
+        source = one(clock, kind="kubernetes", kubeconfig=str(kubeconfig(tmp_path, server.url)))
+        await source.read(["events"], SPAN)
+        clock.advance(pause)
+        await source.read(["events"], SPAN)
+        assert len([path for path in server.paths() if path.endswith("/events")]) == times

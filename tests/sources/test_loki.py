@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from live_rig import SPAN, ask, one
 from loki_store import Entry, LokiStore
 
-from opsleuth.analysis.records import Span
+from opsleuth.analysis.records import TimeRange
 from opsleuth.state.calls import ResultStatus
-from opsleuth.tools.spec import Unavailable
+from opsleuth.tools.spec import UnavailableError
 
 Line = tuple[int, str, str]
 
@@ -23,7 +23,7 @@ def store(entries: list[Line], *, most: int = 5_000, longest: float | None = Non
     return LokiStore(made, most, longest)
 
 
-async def lines_of(answering: Callable[[Asked], Reply], span: Span = SPAN) -> list[tuple[str, str]]:
+async def lines_of(answering: Callable[[Asked], Reply], span: TimeRange = SPAN) -> list[tuple[str, str]]:
     with contract_server(answering) as server:
         found = await one(kind="loki", url=server.url, before=0).read(["logs"], span)
     assert found.missed == ()
@@ -37,6 +37,7 @@ async def test_labels_name_service_and_level() -> None:
     assert line.time == pytest.approx(AT, abs=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["cart", "web"])), max_size=30),
@@ -68,14 +69,17 @@ async def test_a_query_that_counts_gives_no_lines() -> None:
     def answering(asked: Asked) -> Reply:
         return Reply({"status": "success", "data": {"resultType": "matrix", "result": []}})
 
-    with contract_server(answering) as server, pytest.raises(Unavailable, match="gives matrix, no lines"):
+    with (
+        contract_server(answering) as server,
+        pytest.raises(UnavailableError, match="gives matrix, no lines"),
+    ):
         await one(kind="loki", url=server.url, match='rate({app="cart"}[1m])').read(["logs"], SPAN)
 
 
 async def test_a_wrong_query_is_told_in_the_server_s_words() -> None:
     with (
         contract_server(lambda _: Reply("parse error at line 1, col 5: syntax error", 400)) as server,
-        pytest.raises(Unavailable, match="parse error at line 1"),
+        pytest.raises(UnavailableError, match="parse error at line 1"),
     ):
         await one(kind="loki", url=server.url, match="{app=}").read(["logs"], SPAN)
 
@@ -84,7 +88,7 @@ async def test_no_stream_names_a_service() -> None:
     with (
         contract_server(lambda _: Reply({"status": "success", "data": ["filename"]})) as server,
         pytest.raises(
-            Unavailable, match=r"no stream has a label of .* \(there are: filename\): set service_labels"
+            UnavailableError, match=r"no stream has a label of .* \(there are: filename\): set service_labels"
         ),
     ):
         await one(kind="loki", url=server.url).read(["logs"], SPAN)

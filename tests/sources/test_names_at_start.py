@@ -12,16 +12,16 @@ from contract_server import Asked, Reply, contract_server
 from live_rig import END, START
 from stored_runs import HANG, Program
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.prepare import Settings, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.graph.wiring import Parts
-from opsleuth.models.planner import Decided, PlannerView
-from opsleuth.models.scripted import ScriptedPlanner
+from opsleuth.graph.lifecycle.first_state import RunSettings, StartRequest
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.graph.lifecycle.wiring import AttemptParts
+from opsleuth.models.planner import PlannerResult, PlannerView
+from opsleuth.models.scripted_planner import ScriptedPlanner
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.decision import Decision
-from opsleuth.state.investigation import Notice
+from opsleuth.state.investigation import PlannerNotice
 
 RUN = "inv-20260303-name"
 
@@ -39,9 +39,9 @@ class Listening(ScriptedPlanner):
 
     def __init__(self, script: Sequence[Decision]) -> None:
         super().__init__(script)
-        self.told: list[Notice] = []
+        self.told: list[PlannerNotice] = []
 
-    async def decide(self, view: PlannerView) -> Decided:
+    async def decide(self, view: PlannerView) -> PlannerResult:
         self.told += view.state.notices
         return await super().decide(view)
 
@@ -63,11 +63,11 @@ def test_a_name_that_the_source_told_is_not_unseen(tmp_path: Path, service: str,
         contract_server(backend) as server,
         Store.open(tmp_path / "store.db", SystemClock(), Redactor()) as store,
     ):
-        settings = Settings(sources={"metrics": {"kind": "prometheus", "url": server.url}})
+        settings = RunSettings(sources={"metrics": {"kind": "prometheus", "url": server.url}})
         request = StartRequest(
             run=RUN, question="Why is cart slow?", since=START, until=END, settings=settings
         )
-        asyncio.run(Runner(store, parts=Parts(planner=lambda _: planner)).start(request))
+        asyncio.run(Runner(store, parts=AttemptParts(planner=lambda _: planner)).start(request))
         row = store.runs.get(RUN)
     assert row is not None
     assert row.settings["services"] == ["cart", "ledger"]
@@ -94,6 +94,7 @@ def report(program: Program) -> Mapping[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_a_service_that_the_question_does_not_name_is_asked_for(program: Program) -> None:
     first, *rest = program.command(*UNCLEAR)
     child = pexpect.spawn(
@@ -101,7 +102,7 @@ def test_a_service_that_the_question_does_not_name_is_asked_for(program: Program
     )
     child.expect_exact("Which service")
     child.send("ledgers\r")
-    child.expect_exact("The sources know no ledgers (nearest: ledger)")
+    child.expect_exact("No service is called ledgers (nearest: ledger)")
     child.expect_exact("Which service")
     child.send("ledger\r")
     child.expect(pexpect.EOF)
@@ -109,6 +110,25 @@ def test_a_service_that_the_question_does_not_name_is_asked_for(program: Program
     told = report(program)
     assert told["alert"]["service"] == "ledger"
     assert not any("which service is meant" in text for text in told["not_available"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("flags", "service"), [((), "ledger"), (("-q",), None)], ids=["asked", "quiet"])
+def test_a_number_is_enough_and_quiet_never_asks(
+    program: Program, flags: tuple[str, ...], service: str | None
+) -> None:
+    first, *rest = program.command(*UNCLEAR, *flags)
+    child = pexpect.spawn(
+        first, rest, env={**program.environment(), "TERM": "xterm"}, encoding="utf-8", timeout=HANG
+    )
+    if service:
+        child.expect_exact(f"2  {service}")
+        child.expect_exact("Number or name")
+        child.send("2\r")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert "Which service" not in str(child.before)
+    assert (report(program)["alert"] or {}).get("service") == service
 
 
 def test_where_nobody_is_asked_it_stays_open_and_is_said(program: Program) -> None:

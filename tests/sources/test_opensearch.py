@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from live_rig import SPAN, ask, one
 from stored_elsewhere import rows, seconds
 
-from opsleuth.analysis.records import Span
+from opsleuth.analysis.records import TimeRange
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.clock import FakeClock
 from opsleuth.tools.sources import opensearch as module
-from opsleuth.tools.sources.case import CaseFolder
-from opsleuth.tools.sources.opensearch import value_of
-from opsleuth.tools.spec import Unavailable
+from opsleuth.tools.sources.case_source import CaseSource
+from opsleuth.tools.sources.opensearch import field_value
+from opsleuth.tools.spec import UnavailableError
 
 
 async def test_the_lines_are_those_of_the_folder(opensearch: str, case: Path) -> None:
     source = one(kind="opensearch", url=opensearch, index="logs-*", before=0)
     found = (await source.read(["logs"], SPAN)).logs or ()
-    recorded = CaseFolder.open(case).recording(["logs"]).logs or ()
+    recorded = CaseSource.open(case).recording(["logs"]).logs or ()
     inside = [line for line in recorded if line.time is not None and SPAN.start <= line.time < SPAN.end]
     assert sorted(found, key=repr) == sorted(inside, key=repr)
     assert source.warnings == ()
@@ -42,13 +42,13 @@ async def test_pages_follow_each_other(opensearch: str, monkeypatch: pytest.Monk
 
 
 async def test_a_search_scans_every_line_and_says_so(opensearch: str, case: Path) -> None:
-    """W13: what is absent is only absent where all was looked at."""
+    """A line is absent only where every line was looked at."""
     source = one(kind="opensearch", url=opensearch, index="logs-*")
     inside = sum(SPAN.start <= seconds(row["timestamp"]) < SPAN.end for row in rows(case / "logs.jsonl"))
     found = await ask([source], "logs_search", text="no such words")
     assert (found.status, found.scanned) == (ResultStatus.NONE_MATCHED, inside)
     bounded = one(kind="opensearch", url=opensearch, index="logs-*", max_lines=100)
-    assert len((await bounded.read(["logs"], Span(SPAN.start, SPAN.end))).logs or ()) <= 150
+    assert len((await bounded.read(["logs"], TimeRange(SPAN.start, SPAN.end))).logs or ()) <= 150
     assert "detectors see the first" in " ".join(bounded.warnings)
     assert (await ask([bounded], "logs_search", text="no such words")).scanned == inside
 
@@ -58,12 +58,12 @@ async def test_a_narrower_match(opensearch: str) -> None:
     services = {line.service for line in (await source.read(["logs"], SPAN)).logs or ()}
     assert services == {"orders-api"}
     broken = one(kind="opensearch", url=opensearch, match="message:((")
-    with pytest.raises(Unavailable, match="answered 400"):
+    with pytest.raises(UnavailableError, match="answered 400"):
         await broken.read(["logs"], SPAN)
 
 
 async def test_an_index_that_is_not_there_and_a_pattern_that_fits_none(opensearch: str) -> None:
-    with pytest.raises(Unavailable, match="no such index"):
+    with pytest.raises(UnavailableError, match="no such index"):
         await one(kind="opensearch", url=opensearch, index="nope").read(["logs"], SPAN)
     result = await ask([one(kind="opensearch", url=opensearch, index="nope-*")], "logs_search")
     assert result.status is ResultStatus.NOT_RECORDED
@@ -96,7 +96,7 @@ def odd(tmp_path: Path) -> Iterator[str]:
 
 
 async def test_times_of_any_zone_and_fields_of_any_name(odd: str) -> None:
-    """W9: one time line, whoever wrote the line."""
+    """All lines stand on one time line, whatever zone wrote them."""
     found = (await one(kind="opensearch", url=odd).read(["logs"], SPAN)).logs or ()
     assert [line.time for line in found] == [1_772_546_400.0 + i for i in range(4)]
     assert [line.service for line in found] == ["cart", "cart", "cart", "unknown"]
@@ -149,5 +149,5 @@ def test_a_field_is_found_however_its_name_is_cut(parts: list[str], data: st.Dat
         taken = data.draw(st.integers(1, len(rest)))
         document = {".".join(rest[-taken:]): document}
         del rest[-taken:]
-    assert value_of(document, ".".join(parts)) == 7
-    assert value_of(document, ".".join([*parts, "c"])) is None
+    assert field_value(document, ".".join(parts)) == 7
+    assert field_value(document, ".".join([*parts, "c"])) is None

@@ -13,18 +13,18 @@ from live_rig import SPAN, ask, one
 from servers import free_port
 from stored_elsewhere import HISTORY, rows
 
-from opsleuth.analysis.records import Span
+from opsleuth.analysis.records import TimeRange
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.clock import FakeClock
-from opsleuth.tools.sources.case import CaseFolder
-from opsleuth.tools.sources.live import LiveSource
+from opsleuth.tools.sources.case_source import CaseSource
+from opsleuth.tools.sources.live_source import LiveSource
 from opsleuth.tools.sources.postgres import PostgresSource
-from opsleuth.tools.spec import NotPermitted, Transient, Unavailable
+from opsleuth.tools.spec import NotPermittedError, TransientError, UnavailableError
 
 
-def now() -> Span:
+def now() -> TimeRange:
     at = datetime.now(UTC).timestamp()
-    return Span(at - 600, at + 60)
+    return TimeRange(at - 600, at + 60)
 
 
 def source(dsn: str, **more: object) -> LiveSource:
@@ -33,7 +33,7 @@ def source(dsn: str, **more: object) -> LiveSource:
 
 async def test_a_history_is_that_of_the_folder(postgres: str, case: Path) -> None:
     found = await source(postgres, history=HISTORY).read(["statements"], SPAN)
-    recorded = CaseFolder.open(case).recording(["statements"])
+    recorded = CaseSource.open(case).recording(["statements"])
     assert [(s.time, s.statement, s.mean_ms, s.waits) for s in found.statements or ()] == [
         (s.time, s.statement, s.mean_ms, s.waits) for s in recorded.statements or ()
     ]
@@ -139,19 +139,19 @@ async def test_what_is_known_of_now_is_not_told_of_the_past(postgres: str) -> No
 
 async def test_nothing_can_be_written(postgres: str) -> None:
     reading = source(postgres, history="CREATE TABLE written (i int)")
-    with pytest.raises(Unavailable, match="syntax error"):
+    with pytest.raises(UnavailableError, match="syntax error"):
         await reading.read(["statements"], SPAN)
     reading = source(postgres, history="SELECT 1; DROP TABLE statement_history")
-    with pytest.raises(Unavailable, match="syntax error"):
+    with pytest.raises(UnavailableError, match="syntax error"):
         await reading.read(["statements"], SPAN)
     reading = source(postgres, history="SELECT nextval('statement_history_place_seq')")
-    with pytest.raises(Unavailable, match="read-only transaction"):
+    with pytest.raises(UnavailableError, match="read-only transaction"):
         await reading.read(["statements"], SPAN)
 
 
 async def test_a_history_without_the_columns(postgres: str) -> None:
     reading = source(postgres, history="SELECT now() AS captured_at")
-    with pytest.raises(Unavailable, match="`history` must give captured_at"):
+    with pytest.raises(UnavailableError, match="`history` must give captured_at"):
         await reading.read(["statements"], SPAN)
 
 
@@ -166,14 +166,14 @@ async def test_a_role_that_may_not(postgres: str) -> None:
         admin.execute("DROP ROLE IF EXISTS guest")
         admin.execute("CREATE ROLE guest LOGIN")
     reading = source(postgres.replace("user=postgres", "user=guest"), history=HISTORY)
-    with pytest.raises(NotPermitted, match="GRANT pg_monitor"):
+    with pytest.raises(NotPermittedError, match="GRANT pg_monitor"):
         await reading.read(["statements"], SPAN)
     rights = next(check for check in await reading.check() if check.what == "rights")
     assert (rights.state, rights.remedy) == ("warning", "GRANT pg_monitor TO the role")
 
 
 async def test_a_role_that_is_not_there(postgres: str) -> None:
-    with pytest.raises(NotPermitted, match="does not know the credentials"):
+    with pytest.raises(NotPermittedError, match="does not accept the credentials"):
         await source(postgres.replace("user=postgres", "user=nobody")).read(["objects"], now())
 
 
@@ -182,16 +182,17 @@ async def test_a_database_without_pg_stat_statements(postgres: str) -> None:
         admin.execute("DROP DATABASE IF EXISTS bare")
         admin.execute("CREATE DATABASE bare")
     reading = source(postgres.replace("dbname=postgres", "dbname=bare"))
-    with pytest.raises(Unavailable, match="shared_preload_libraries, then CREATE EXTENSION"):
+    with pytest.raises(UnavailableError, match="shared_preload_libraries, then CREATE EXTENSION"):
         await reading.read(["statements"], now())
     assert [check.state for check in await reading.check() if check.what == "statements"] == ["failed"]
 
 
 async def test_nobody_there() -> None:
-    with pytest.raises(Unavailable, match="Connection refused"):
+    with pytest.raises(UnavailableError, match="Connection refused"):
         await source(f"host=127.0.0.1 port={free_port()} user=x").read(["objects"], now())
 
 
+@pytest.mark.slow
 async def test_a_hang_and_a_connection_that_breaks_off() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dsn = f"host=127.0.0.1 port={silent.getsockname()[1]} user=x sslmode=disable"
@@ -199,7 +200,7 @@ async def test_a_hang_and_a_connection_that_breaks_off() -> None:
             await source(dsn, connect_seconds=1).read(["objects"], now())
         thread = threading.Thread(target=_hang_up, args=(silent,))
         thread.start()
-        with pytest.raises(Transient, match="broke off"):
+        with pytest.raises(TransientError, match="broke off"):
             await source(dsn, connect_seconds=2).read(["objects"], now())
         thread.join()
 

@@ -11,13 +11,13 @@ import servers
 from redis import Redis as Client
 from redis.exceptions import ResponseError
 
-from opsleuth.analysis.records import Recording, Span
+from opsleuth.analysis.records import Recording, TimeRange
+from opsleuth.configuration.secret_references import Vault
 from opsleuth.state.clock import SystemClock
-from opsleuth.tools.sources.live import Surroundings
-from opsleuth.tools.sources.opening import open_one
+from opsleuth.tools.sources.live_source import SourceRuntime
+from opsleuth.tools.sources.open_sources import open_source
 from opsleuth.tools.sources.redis import RedisSource
-from opsleuth.tools.sources.secrets import Vault
-from opsleuth.tools.spec import NotPermitted, Unavailable
+from opsleuth.tools.spec import NotPermittedError, UnavailableError
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +36,17 @@ def client(url: str) -> Iterator[Client]:
 
 def source(url: str, **settings: Any) -> RedisSource:
     stored = {"kind": "redis", "url": url, "name": "cache", "sample": 0.5} | settings
-    found = open_one("cache-1", stored, Surroundings(Vault(), SystemClock()))
+    found = open_source("cache-1", stored, SourceRuntime(Vault(), SystemClock()))
     assert isinstance(found, RedisSource)
     return found
 
 
-def hour() -> Span:
+def hour() -> TimeRange:
     now = SystemClock().now().timestamp()
-    return Span(now - 3_600, now + 60)
+    return TimeRange(now - 3_600, now + 60)
 
 
-async def told(url: str, capability: Any, window: Span | None = None) -> Recording:
+async def told(url: str, capability: Any, window: TimeRange | None = None) -> Recording:
     return await source(url).read([capability], window or hour())
 
 
@@ -78,7 +78,7 @@ async def test_a_slow_command_is_named_without_its_data(url: str, client: Any) -
     assert "geheim" not in str(slow)
     events = (await told(url, "events")).events or ()
     assert any(event.reason == "LatencySpike" and "command" in event.message for event in events)
-    past = Span(hour().start - 7_200, hour().start - 3_600)
+    past = TimeRange(hour().start - 7_200, hour().start - 3_600)
     assert not (await told(url, "statements", past)).statements
 
 
@@ -102,7 +102,7 @@ async def test_doctor_says_right_by_right_what_is_missing(url: str, client: Any)
     client.execute_command("ACL", "SETUSER", "half", "on", ">pw", "+info", "+time", "+slowlog|get", "+client|setname")  # fmt: skip
     states = {c.what: c.state for c in await source(url).check()}
     assert set(states.values()) == {"ok"}
-    half = open_one("cache-1", {"kind": "redis", "url": url, "user": "half", "password": {"command": ["echo", "pw"]}}, Surroundings(Vault(), SystemClock()))  # fmt: skip
+    half = open_source("cache-1", {"kind": "redis", "url": url, "user": "half", "password": {"command": ["echo", "pw"]}}, SourceRuntime(Vault(), SystemClock()))  # fmt: skip
     found = {check.what: check for check in await half.check()}
     assert (found["slow log"].state, found["latency"].state, found["clients"].state) == (
         "ok",
@@ -114,9 +114,9 @@ async def test_doctor_says_right_by_right_what_is_missing(url: str, client: Any)
 
 async def test_wrong_credentials_and_nobody_there(url: str) -> None:
     wrong = source(url, user="nobody", password={"command": ["echo", "wrong"]})
-    with pytest.raises(NotPermitted):
+    with pytest.raises(NotPermittedError):
         await wrong.read(["objects"], hour())
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         await source("redis://127.0.0.1:9/0").read(["objects"], hour())
 
 
@@ -136,5 +136,22 @@ async def test_a_server_that_speaks_something_else_is_told(tmp_path: Path) -> No
     server = await asyncio.start_server(speak, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(Unavailable, match="Redis"):
+        with pytest.raises(UnavailableError, match="Redis"):
             await source(f"redis://127.0.0.1:{port}/0").read(["objects"], hour())
+
+
+async def test_only_commands_that_read_are_sent(url: str, client: Any) -> None:
+    """As the server itself saw them, with a database in the address."""
+    with client.monitor() as monitor:
+        at = url.replace("/0", "/3")
+        await source(at, sample=0.2).read(["statements", "objects", "events"], hour())
+        await source(at).check()
+        marking: Any = Client.from_url(url, protocol=2, driver_info=None)
+        marking.execute_command("ECHO", "end")
+        sent = []
+        while "ECHO end" not in (command := str(monitor.next_command()["command"])):
+            sent.append(command)
+    assert len(sent) > 5
+    assert {" ".join(command.split()[:2]) for command in sent} <= {
+        "INFO", "INFO commandstats", "SLOWLOG GET", "LATENCY LATEST", "CLIENT LIST", "TIME",
+    }  # fmt: skip

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from live_rig import ask, one
 
 from opsleuth.state.calls import ResultStatus
-from opsleuth.tools.sources import logfiles, ripgrep, seek
+from opsleuth.tools.sources import log_file_set, logfiles, ripgrep, time_seek
 from opsleuth.tools.spec import CallResult
 
 WINDOW: dict[str, Any] = {"since": "2026-03-03T13:30:00Z", "until": "2026-03-03T14:10:00Z"}
@@ -40,8 +40,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file is worth it, lines are long and blocks large from a few bytes on."""
     servers.need("rg")
     monkeypatch.setattr(logfiles, "PAYS", -(10**9))
-    monkeypatch.setattr(logfiles, "LONGEST_LINE", 100)
-    for module in (logfiles, seek):
+    for module in (logfiles, log_file_set):
+        monkeypatch.setattr(module, "LONGEST_LINE", 100)
+    for module in (logfiles, log_file_set, time_seek):
         monkeypatch.setattr(module, "BLOCK", 256)
 
 
@@ -67,6 +68,7 @@ async def found(folder: Path, **wanted: Any) -> CallResult:
     return await ask([one(kind="logfiles", files=[f"{folder}/*.log*"])], "logs_search", **wanted, **WINDOW)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large])  # fmt: skip
 @given(RECORDS, TEXTS, st.sampled_from([{}, {"service": "web"}, {"level": "error"}]), st.booleans())
 async def test_the_same_records_are_found(
@@ -76,7 +78,7 @@ async def test_the_same_records_are_found(
         log = written(records, single)
         (Path(name) / "cart.log").write_bytes(log)
         sifted = await found(Path(name), text=text, **more)
-        patch.setattr(ripgrep, "program", lambda: None)
+        patch.setattr(ripgrep, "find_ripgrep", lambda: None)
         plain = await found(Path(name), text=text, **more)
     assert sifted.status == plain.status
     uncounted = [{k: v for k, v in r.record.items() if k != "scanned"} for r in (sifted, plain)]
@@ -110,23 +112,29 @@ async def test_packed_files_are_read_as_ever(folder: Path) -> None:
     assert "rg -e" not in result.query
 
 
-@pytest.mark.parametrize("script", ["exit 2", "kill -9 $$", "echo 17 >&2; exit 3"])
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ("exit 2", ResultStatus.UNAVAILABLE),
+        ("kill -9 $$", ResultStatus.TIMEOUT),  # as the search ends it where time is up
+        ("echo 17 >&2; exit 3", ResultStatus.UNAVAILABLE),
+    ],
+)
 async def test_a_program_that_fails_is_said(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, script: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, script: str, status: ResultStatus
 ) -> None:
     (folder / "rg").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "rg").chmod(0o755)
-    monkeypatch.setattr(ripgrep, "program", lambda: str(folder / "rg"))
+    monkeypatch.setattr(ripgrep, "find_ripgrep", lambda: str(folder / "rg"))
     result = await found(folder, text="pool")
-    assert result.status in (ResultStatus.UNAVAILABLE, ResultStatus.TIMEOUT)
+    assert result.status is status
     assert "ripgrep" in result.record["error"]
 
 
 async def test_a_program_that_does_not_end_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S1."""
     (folder / "rg").write_text("#!/bin/sh\nexec sleep 600\n")
     (folder / "rg").chmod(0o755)
-    monkeypatch.setattr(ripgrep, "program", lambda: str(folder / "rg"))
+    monkeypatch.setattr(ripgrep, "find_ripgrep", lambda: str(folder / "rg"))
     monkeypatch.setattr(ripgrep, "SECONDS", 0.1)
     result = await found(folder, text="pool")
     assert result.status is ResultStatus.TIMEOUT

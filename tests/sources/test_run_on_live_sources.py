@@ -12,7 +12,7 @@ from servers import free_port
 from stored_elsewhere import rows, units
 from stored_runs import Program
 
-from opsleuth.state.outcome import ExitCode
+from opsleuth.state.run_status import ExitCode
 
 WINDOW = ("--since", "2026-03-03T13:00:00Z", "--until", "2026-03-03T14:30:00Z")
 
@@ -51,12 +51,13 @@ def test_a_source_that_fails_is_named_and_the_rest_is_used(
         metrics=metrics(f"{rude.url}/{manner}", case) + "\nmax_bytes = 1000000",
         changes=f'kind = "git"\npath = "{repository}"',
     )
-    assert code in (ExitCode.OK, ExitCode.INCONCLUSIVE)
+    assert code == ExitCode.INCONCLUSIVE
     missing = " ".join(report["not_available"])
     assert "metrics" in missing
     assert any(row["source"] == "changes" and row["status"] == "ok" for row in report["evidence"])
 
 
+@pytest.mark.slow
 def test_a_source_that_hangs_and_is_not_needed_holds_nothing_up(
     program: Program, tmp_path: Path, case: Path, prometheus: str, repository: Path
 ) -> None:
@@ -71,7 +72,7 @@ def test_a_source_that_hangs_and_is_not_needed_holds_nothing_up(
             'connect_seconds = 1\nhistory = "SELECT 1"',
         )
     assert code == ExitCode.OK
-    assert report["causes"][0]["service"] in ("orders-api", "orders-db")
+    assert report["causes"][0]["service"] == "orders-api"
     assert "database" in " ".join(report["not_available"])
 
 
@@ -82,9 +83,9 @@ def test_everything_is_down(program: Program, tmp_path: Path, case: Path) -> Non
         "orders-api is slow: why?",
         metrics=metrics(f"http://127.0.0.1:{free_port()}", case),
     )
-    assert code in (ExitCode.INCONCLUSIVE, ExitCode.LIMIT, ExitCode.UNREACHABLE)
+    assert code == ExitCode.INCONCLUSIVE
     assert report["causes"] == []
-    assert "nobody answers" in " ".join(report["not_available"])
+    assert "nothing answers" in " ".join(report["not_available"])
 
 
 def test_the_service_is_found_by_its_alias_in_another_language(

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from live_rig import ask, one
 from loki_store import NANO, Entry, LokiStore
 
-from opsleuth.analysis.records import LogLine, Recording, Span
+from opsleuth.analysis.records import LogLine, Recording, TimeRange
 from opsleuth.state.calls import ResultStatus
-from opsleuth.tools.sources.base import LogScanner, LogSifter, Source
-from opsleuth.tools.sources.prefilter import FOLDED, folded
+from opsleuth.tools.sources.line_prefilter import FOLDED, caseless_pattern
+from opsleuth.tools.sources.source_protocols import FilteringLogSource, ScanningLogSource, Source
 from opsleuth.tools.spec import CallResult
 
 TEXTS = st.sampled_from(["pool", "POOL full", "a.b", "ist", "fi", "ss", '"', "\\", "1", "n_1", "x y", "[db]", "None", "kö", "po\tol", "eu", "cart-", "-1", "*", "?"])  # fmt: skip
@@ -46,20 +46,20 @@ class Scanned:
     def warnings(self) -> tuple[str, ...]:
         return self.source.warnings
 
-    async def read(self, capabilities: Any, window: Span) -> Recording:
+    async def read(self, capabilities: Any, window: TimeRange) -> Recording:
         return await self.source.read(capabilities, window)
 
-    def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
-        assert isinstance(self.source, LogScanner)
+    def scan_logs(self, *, baseline: bool = False, span: TimeRange | None = None) -> Iterator[LogLine]:
+        assert isinstance(self.source, ScanningLogSource)
         return self.source.scan_logs(baseline=baseline, span=span)
 
 
 class Sifting(Scanned):
     """The same, asked as it can."""
 
-    async def sift_logs(self, *asked: Any) -> Any:
-        assert isinstance(self.source, LogSifter)
-        return await self.source.sift_logs(*asked)
+    async def filter_logs(self, *asked: Any) -> Any:
+        assert isinstance(self.source, FilteringLogSource)
+        return await self.source.filter_logs(*asked)
 
 
 def told(result: CallResult) -> Mapping[str, Any]:
@@ -90,6 +90,7 @@ OBJECTS = st.dictionaries(st.sampled_from(["message", "msg", "log", "pod", "serv
 LINES = WORDS | OBJECTS.map(json.dumps) | OBJECTS.map(lambda o: json.dumps(o, ensure_ascii=False))
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(st.integers(-5, 5_500), LABELS, LINES), max_size=12),
@@ -173,6 +174,7 @@ WHOLE = {
 UNSEEN = {"dynamic": False, "properties": {"@timestamp": {"type": "date"}, "message": {"type": "text"}}}
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(st.lists(DOCUMENTS, max_size=8), WANTED, st.sampled_from([None, WHOLE, UNSEEN]))
 @example([{"@timestamp": AT * 1000, "message": "", "n": "pool"}], {"text": "pool"}, None)
@@ -218,6 +220,7 @@ async def test_an_index_that_may_not_find_it_is_not_asked_for_a_text(
 # --- several targets -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), LABELS, WORDS), max_size=6), WANTED, st.booleans())
 @example([(0, {"job": "logs", "app": "cart", "pod": "x"}, "up")], {"text": "eu"}, True)
@@ -239,4 +242,4 @@ async def test_a_target_in_front_of_names(
 
 
 def test_the_pattern_of_a_text_is_one_of_go_and_rust() -> None:
-    assert folded("a.b [x] -#") == rf"(?i:a\.b \[x\] -#)|[{FOLDED}]"
+    assert caseless_pattern("a.b [x] -#") == rf"(?i:a\.b \[x\] -#)|[{FOLDED}]"

@@ -10,7 +10,7 @@ from stored_elsewhere import rows
 
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.sources import logtables
-from opsleuth.tools.sources.case import CaseFolder
+from opsleuth.tools.sources.case_source import CaseSource
 
 LOGS = """\
 Timestamp,Service,Level,Message,Tenant
@@ -62,18 +62,23 @@ async def test_broken_rows_take_the_word_of_absence_away(tmp_path: Path) -> None
     assert "cart.parquet: the file is damaged" in missed
 
 
-@pytest.mark.parametrize("kind", ["logfiles", "metricfiles"])
+@pytest.mark.parametrize(
+    ("kind", "tool", "status"),
+    [
+        ("logfiles", "logs_search", ResultStatus.UNAVAILABLE),
+        ("metricfiles", "metrics_list", ResultStatus.NOT_RECORDED),
+    ],
+)
 async def test_without_the_extra_it_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, tool: str, status: ResultStatus
 ) -> None:
     parquet(tmp_path / "cart.parquet", "SELECT 1 AS value")
     monkeypatch.setattr(logtables, "can_read_parquet", lambda: False)
     source = one(kind=kind, files=[f"{tmp_path}/*"])
     checks = await source.check()
     assert any("pip install 'opsleuth[parquet]'" in check.text for check in checks)
-    tool = "logs_search" if kind == "logfiles" else "metrics_list"
     found = await ask([source], tool)
-    assert found.status in (ResultStatus.NOT_RECORDED, ResultStatus.UNAVAILABLE)
+    assert found.status is status
     assert "pip install 'opsleuth[parquet]'" in str(found.record)
 
 
@@ -93,7 +98,7 @@ async def test_metrics_are_those_of_the_case(tmp_path: Path, case: Path, form: s
     found = {
         (s.service, s.metric, s.instance): s for s in (await source.read(["metrics"], SPAN)).metrics or ()
     }
-    recorded = CaseFolder.open(case).recording(["metrics"]).metrics or ()
+    recorded = CaseSource.open(case).recording(["metrics"]).metrics or ()
     assert len(found) == len(recorded) > 0
     for series in recorded:
         inside = [p for p in zip(series.times, series.values, strict=True) if SPAN.start <= p[0] < SPAN.end]

@@ -7,8 +7,8 @@ from backends import AT, BACKENDS, SPAN_ID, TRACE
 from contract_server import Asked, Reply, contract_server
 from live_rig import SPAN, one
 
-from opsleuth.analysis.records import Dependency, TraceSpan
-from opsleuth.tools.spec import Unavailable
+from opsleuth.analysis.records import ServiceDependency, TraceSpan
+from opsleuth.tools.spec import UnavailableError
 
 EXPECTED = TraceSpan(TRACE, SPAN_ID, None, "cart", "GET /cart", float(AT), 120.0, "ERROR")
 
@@ -26,7 +26,7 @@ async def test_jaeger_is_asked_in_microseconds_for_each_service_and_in_milliseco
     with contract_server(BACKENDS["jaeger"].answering) as server:
         source = one(kind="jaeger", url=server.url, max_traces=7)
         await source.read(["traces"], SPAN)
-        assert (await source.read(["topology"], SPAN)).topology == [Dependency("web", "cart")]
+        assert (await source.read(["topology"], SPAN)).topology == [ServiceDependency("web", "cart")]
     traces = [asked.query for asked in server.asked if asked.path == "/api/traces"]
     assert sorted((q["start"], q["end"]) for q in traces) == [
         ("1772539200000000", "1772542800000000"),
@@ -56,7 +56,7 @@ async def test_what_jaeger_says_went_wrong_is_said() -> None:
         contract_server(
             lambda _: Reply({"data": None, "errors": [{"code": 400, "msg": "unable to parse"}]})
         ) as server,
-        pytest.raises(Unavailable, match="unable to parse"),
+        pytest.raises(UnavailableError, match="unable to parse"),
     ):
         await one(kind="jaeger", url=server.url).read(["topology"], SPAN)
 
@@ -92,6 +92,6 @@ async def test_a_wrong_query_is_told_in_the_server_s_words() -> None:
         contract_server(
             lambda _: Reply("invalid TraceQL query: parse error at line 1, col 2", 400)
         ) as server,
-        pytest.raises(Unavailable, match="parse error at line 1"),
+        pytest.raises(UnavailableError, match="parse error at line 1"),
     ):
         await one(kind="tempo", url=server.url, match="{{").read(["traces"], SPAN)

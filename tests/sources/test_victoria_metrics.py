@@ -7,8 +7,8 @@ from contract_server import Asked, Reply, contract_server
 from live_rig import SPAN, one
 from stored_elsewhere import rows, units
 
-from opsleuth.tools.sources.case import CaseFolder
-from opsleuth.tools.spec import NotPermitted
+from opsleuth.tools.sources.case_source import CaseSource
+from opsleuth.tools.spec import NotPermittedError
 
 
 @pytest.mark.parametrize("path", ["", "/prometheus"])
@@ -16,7 +16,7 @@ async def test_the_samples_are_those_of_the_folder(victoria: str, case: Path, pa
     measured = units(rows(case / "metrics.csv"))
     source = one(kind="prometheus", url=victoria + path, step=60, units=measured, headers={"AccountID": "0"})
     found = await source.read(["metrics"], SPAN)
-    recorded = CaseFolder.open(case).recording(["metrics"])
+    recorded = CaseSource.open(case).recording(["metrics"])
     key = lambda s: (s.service, s.metric)  # noqa: E731
     assert sorted(found.metrics or (), key=key) == sorted(recorded.metrics or (), key=key)
     await source.discover()
@@ -40,7 +40,7 @@ def _of_tenants(asked: Asked) -> Reply:
 async def test_a_tenant_is_named_by_a_header() -> None:
     with contract_server(_of_tenants) as server:
         await (known := one(kind="prometheus", url=server.url, headers={"X-Scope-OrgID": "shop"})).discover()
-        with pytest.raises(NotPermitted, match="no org id"):
+        with pytest.raises(NotPermittedError, match="no org id"):
             await one(kind="prometheus", url=server.url).discover()
     assert known.services == {"cart"}
 

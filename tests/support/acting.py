@@ -6,7 +6,7 @@ became of the run.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,26 +16,26 @@ from typing import Any
 from loop_rig import SINCE, UNTIL, World
 
 from opsleuth.checkpoints.approvals import Approval
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph import decisions
-from opsleuth.graph.decisions import Asker, Person
-from opsleuth.graph.outcome import Outcome
-from opsleuth.graph.prepare import Opened, Settings, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.graph.wiring import Parts, effects_of
-from opsleuth.scenarios.control_plane import build
-from opsleuth.scenarios.plane.ledger import Application
+from opsleuth.graph.approvals import decisions
+from opsleuth.graph.approvals.decisions import AnsweringPerson, ApprovalPrompt
+from opsleuth.graph.lifecycle.first_state import OpenedSources, RunSettings, StartRequest
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.graph.lifecycle.wiring import AttemptParts, effects_of
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.scenarios.control_plane import build_plane_server
+from opsleuth.scenarios.plane.ledger import AppliedOperation, PlaneLedger
 from opsleuth.scenarios.plane.web import PlaneServer
 from opsleuth.state.clock import Clock, SystemClock
 from opsleuth.tools.policy import Policy
-from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.sources.source_protocols import RunSources
 from opsleuth.tools.spec import ToolSpec
 
 RUN = "inv-20240501-acts"
 ROLLBACK = {"service": "orders-api", "version": "2.13.4"}
 MESSAGE = {"channel": "#incidents", "text": "orders-api is rolled back"}
-PERSON = Person("operator", "command")
+PERSON = AnsweringPerson("operator", "command")
 
 
 def calls(*requests: tuple[str, Mapping[str, Any]], **more: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def calls(*requests: tuple[str, Mapping[str, Any]], **more: Any) -> dict[str, An
 @contextmanager
 def serving(state: Path, *switches: Mapping[str, Any]) -> Iterator[PlaneServer]:
     """A control plane in a thread of this process."""
-    server = build(state)
+    server = build_plane_server(state)
     for switch in switches:
         values = dict(switch)
         server.engine.switches.set(values.pop("operation", "*"), values)
@@ -81,12 +81,12 @@ class Acting:
         settles: float | None = None,
     ) -> None:
         self.world, self.clock = World(folder), clock or SystemClock()
-        self.settings = Settings(platform={"url": url, "keys": keys})
+        self.settings = RunSettings(platform={"url": url, "keys": keys})
         self.store = Store.open(folder / "store.db", self.clock, Redactor())
         self.events: list[Mapping[str, Any]] = []
-        self.asker: Asker | None = None
-        self.parts = Parts(
-            sources=lambda _: Opened(Sources()),
+        self.asker: ApprovalPrompt | None = None
+        self.parts = AttemptParts(
+            sources=lambda _: OpenedSources(RunSources()),
             planner=lambda _: self.world.planner(),
             specs=(*self.world.specs(), *more),
             effects=lambda settings: [
@@ -96,7 +96,7 @@ class Acting:
             policy=lambda _: policy or Policy(),
         )
 
-    def replaced(self, **parts: Any) -> Parts:
+    def replaced(self, **parts: Any) -> AttemptParts:
         """The parts with some of them replaced."""
         return replace(self.parts, **parts)
 
@@ -104,16 +104,16 @@ class Acting:
     def runner(self) -> Runner:
         return Runner(self.store, self.events.append, self.clock, self.parts, asker=self.asker)
 
-    def start(self, *script: Any, read_only: bool = False, **limits: Any) -> Outcome:
+    def start(self, *script: Any, read_only: bool = False, **limits: Any) -> AttemptOutcome:
         if script:
             self.world.write(*script)
-        settings = Settings(platform=self.settings.platform, read_only=read_only)
+        settings = RunSettings(platform=self.settings.platform, read_only=read_only)
         request = StartRequest(
             run=RUN, question="what is the matter", since=SINCE, until=UNTIL, limits=limits, settings=settings
         )
         return asyncio.run(self.runner.start(request))
 
-    def resume(self, run: str = RUN, **limits: Any) -> Outcome:
+    def resume(self, run: str = RUN, **limits: Any) -> AttemptOutcome:
         return asyncio.run(self.runner.resume(run, limits))
 
     def pending(self, run: str = RUN) -> tuple[Approval, ...]:
@@ -121,14 +121,19 @@ class Acting:
 
     def approve(self, approval: Approval) -> None:
         confirm = approval.document.get("target")
-        decisions.approve(self.store, approval.run, approval.id, approval.digest, PERSON, confirm=confirm)
+        self._answer(approval, decisions.OperatorReply("approved", digest=approval.digest, confirm=confirm))
 
     def deny(self, approval: Approval, reason: str = "not now") -> None:
-        decisions.deny(self.store, approval.run, approval.id, reason, PERSON)
+        self._answer(approval, decisions.OperatorReply("denied", reason=reason))
 
     def resolve(self, approval: Approval, *, happened: bool) -> None:
         outcome: Any = "happened" if happened else "absent"
-        decisions.resolve(self.store, approval.run, approval.id, outcome, "looked at the target", PERSON)
+        self._answer(
+            approval, decisions.OperatorReply("resolved", reason="looked at the target", outcome=outcome)
+        )
+
+    def _answer(self, approval: Approval, reply: decisions.OperatorReply) -> None:
+        decisions.record_answer(self.store, approval.run, approval.id, reply, PERSON)
 
     def approve_all(self, run: str = RUN) -> None:
         for approval in self.pending(run):
@@ -138,12 +143,20 @@ class Acting:
         return [o.headline for o in self.store.observations.list(run)]
 
 
+def applied_by(folder: Path) -> list[tuple[str, str]]:
+    """What the control plane of this folder really did, read from its own ledger."""
+    return [(a.operation, a.target) for a in PlaneLedger(folder / "plane.jsonl", 0.0).applications]
+
+
 def applied(server: PlaneServer) -> list[tuple[str, str]]:
     """What the control plane really did: operation and target, in order."""
     return [(a.operation, a.target) for a in server.engine.world.applications]
 
 
-def twice(applications: Sequence[Application]) -> list[Any]:
+def twice(applications: Sequence[AppliedOperation]) -> list[Any]:
     """What was done more than once."""
-    key: Callable[[Application], Any] = lambda a: (a.operation, a.target, str(sorted(a.arguments.items())))  # noqa: E731
+
+    def key(a: AppliedOperation) -> tuple[str, str, str]:
+        return a.operation, a.target, str(sorted(a.arguments.items()))
+
     return [what for what, count in Counter(map(key, applications)).items() if count > 1]

@@ -14,7 +14,7 @@ from typing import Any
 from contract_server import Asked, Reply
 from kube_cluster import cluster, kubeconfig
 
-from opsleuth.tools.sources.base import Capability
+from opsleuth.tools.sources.source_protocols import Capability
 
 NANO = 1_000_000_000
 AT = 1_772_546_400  # 2026-03-03T14:00:00Z

@@ -9,34 +9,58 @@ The seed fixes scenario and moment of every trial. Workers are forked from a pro
 """
 
 import argparse
-import json
 import multiprocessing
 import os
 import random
 import shutil
 import signal
-import sqlite3
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from acting import MESSAGE, ROLLBACK, RUN, Acting, calls, twice
+from acting import MESSAGE, ROLLBACK, RUN, Acting, applied_by, calls, twice
+from chaos_dimensions import (
+    CLOCKS,
+    COLUMNS,
+    DECLARATION,
+    DIMENSIONS,
+    FORKED,
+    NOTES,
+    READ_ONLY,
+    REPLAY,
+    SECOND_HOST,
+    SYMLINK,
+    declare_note,
+    drive_fork,
+    drive_replay,
+    find_wrong_note,
+    format_table,
+    move_to_other_host,
+    read_notes,
+    record_tape,
+    shift_clocks,
+)
+from commit_kills import kill_at_commit
 from loop_rig import concludes, looks
 
-from opsleuth.graph.outcome import Outcome
-from opsleuth.scenarios.control_plane import build
-from opsleuth.scenarios.plane.ledger import Ledger
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.graph.lifecycle.restrictions import NO_RESTRICTIONS, Restrictions
+from opsleuth.scenarios.control_plane import build_plane_server
+from opsleuth.scenarios.plane.ledger import PlaneLedger
 from opsleuth.scenarios.plane.switches import MODES
-from opsleuth.state.outcome import FINISHED, ExitCode, Status
+from opsleuth.state.clock import SystemClock
+from opsleuth.state.errors import OpsleuthError
+from opsleuth.state.run_status import FINISHED_STATUSES, ExitCode, Status
 
 FORK = multiprocessing.get_context("fork")
 GUARD = 90.0
@@ -53,6 +77,7 @@ SCRIPT = [
     concludes("a and b were looked at.", "E1", "E2"),
 ]
 EFFECTS = (("scale", "catalog"), ("message", "#incidents"), ("rollback", "orders-api"))
+WRONG = ("executed more than once", "lost without a word", "exit 0 without a verdict", "illegal states")
 LEGAL = {ExitCode.OK, ExitCode.CHECK_FAILED, ExitCode.DENIED, ExitCode.INCONCLUSIVE, ExitCode.EFFECT_UNKNOWN}
 
 
@@ -66,6 +91,7 @@ class Trial:
     readable: bool
     commit: int | None = None
     moment: float | None = None
+    beside: str = ""
 
     @property
     def switch(self) -> dict[str, Any]:
@@ -85,6 +111,7 @@ class Result:
     lost: int = 0
     illegal: str = ""
     asked: int = 0
+    silent: int = 0
 
 
 SWITCHES = tuple(product(sorted(MODES), (True, False), (True, False)))
@@ -92,25 +119,27 @@ SWITCHES = tuple(product(sorted(MODES), (True, False), (True, False)))
 
 def plan(seed: int, moments: int, writes: int) -> Iterator[Trial]:
     """Every write once, the switches in turn; then `moments` random ones, all switches equally often."""
-    draw = random.Random(seed)  # noqa: S311 - repeatable by its seed
+    draw = random.Random(seed)
     for n in range(1, writes + 1):
         yield Trial(n, *SWITCHES[n % len(SWITCHES)], commit=n)
     for n in range(moments):
-        yield Trial(writes + n + 1, *SWITCHES[n % len(SWITCHES)], moment=draw.random())
+        beside = DIMENSIONS[n % len(DIMENSIONS)]
+        yield Trial(writes + n + 1, *SWITCHES[n % len(SWITCHES)], moment=draw.random(), beside=beside)
 
 
-def run_trial(trial: Trial, seconds: float) -> Result:
-    """One trial from the beginning to the counting; `seconds` is what an undisturbed run takes."""
+def run_trial(trial: Trial, seconds: float, tape: Path | None = None) -> Result:
+    """One trial from the beginning to the counting; `seconds` is what an undisturbed run takes, `tape` its recording."""
     folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108
     try:
         plane, port = _serve(folder, trial)
         try:
             killed = _doomed(folder, port, trial, seconds)
-            code, asked = _finish(folder, port, trial)
+            code, asked, wrong = _finish(folder, port, trial, tape)
         finally:
             plane.kill()
             plane.join()
-        return _counted(folder, trial, code, killed=killed, asked=asked)
+        counted = _counted(folder, trial, code, killed=killed, asked=asked)
+        return replace(counted, illegal=counted.illegal or wrong)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -119,7 +148,7 @@ def _serve(folder: Path, trial: Trial) -> tuple[BaseProcess, int]:
     receiver, sender = FORK.Pipe(duplex=False)
 
     def serve() -> None:
-        server = build(folder / "plane.jsonl")
+        server = build_plane_server(folder / "plane.jsonl")
         server.engine.switches.set("*", trial.switch)
         sender.send(server.server_port)
         server.serve_forever(poll_interval=0.02)
@@ -135,34 +164,83 @@ def _doomed(folder: Path, port: int, trial: Trial, seconds: float) -> bool:
     def live() -> None:
         if trial.commit is not None:
             kill_at_commit(trial.commit)
-        drive(folder, port, trial)
+        with suppress(OpsleuthError):  # on a second host: the other one was first
+            drive(folder, port, trial)
+
+    def intrude() -> None:
+        move_to_other_host()
+        with suppress(OpsleuthError):
+            drive(folder, port, trial)
 
     process: BaseProcess = FORK.Process(target=live)
     process.start()
-    process.join(GUARD if trial.moment is None else trial.moment * seconds)
+    intruder: BaseProcess = FORK.Process(target=intrude)
+    if trial.beside == SECOND_HOST and trial.moment is not None:
+        process.join(trial.moment * seconds / 2)
+        intruder.start()
+        process.join(trial.moment * seconds / 2)
+    else:
+        process.join(GUARD if trial.moment is None else trial.moment * seconds)
     if process.is_alive():
         process.kill()
     process.join(GUARD)
+    if intruder.pid is not None:
+        intruder.join(GUARD)
     return process.exitcode == -signal.SIGKILL
 
 
-def _finish(folder: Path, port: int, trial: Trial) -> tuple[int | None, int]:
+def _finish(folder: Path, port: int, trial: Trial, tape: Path | None) -> tuple[int | None, int, str]:
     receiver, sender = FORK.Pipe(duplex=False)
-    process: BaseProcess = FORK.Process(target=lambda: sender.send(drive(folder, port, trial)))
+    process: BaseProcess = FORK.Process(target=lambda: sender.send(drive_second(folder, port, trial, tape)))
     process.start()
-    answer = receiver.recv() if receiver.poll(GUARD) else (None, 0)
+    answer: tuple[int | None, int, str] = receiver.recv() if receiver.poll(GUARD) else (None, 0, "")
     if process.is_alive() and answer[0] is None:
         process.kill()
     process.join(GUARD)
     return answer
 
 
-def drive(folder: Path, port: int, trial: Trial) -> tuple[int, int]:
+def drive_second(folder: Path, port: int, trial: Trial, tape: Path | None) -> tuple[int, int, str]:
+    """Drive the run to its end under what happens besides the kill: exit code, what was unknown, what is wrong."""
+    clock, restrictions = SystemClock(), Restrictions(read_only=trial.beside == READ_ONLY)
+    place, wrong = folder, ""
+    if trial.beside in CLOCKS:
+        clock = shift_clocks(CLOCKS[trial.beside])
+    if trial.beside == SECOND_HOST:
+        move_to_other_host()
+    if trial.beside == SYMLINK:
+        place = folder / "link"
+        place.symlink_to(folder, target_is_directory=True)
+    ended = drive(place, port, trial, clock, restrictions, version=2)
+    if trial.beside == FORKED:
+        drive_fork(_acting(place, port, trial))
+    if trial.beside == REPLAY and tape is not None:
+        wrong = drive_replay(place, f"http://127.0.0.1:{port}", tape, SCRIPT)
+    return *ended, wrong
+
+
+def _acting(
+    folder: Path, port: int, trial: Trial, clock: SystemClock | None = None, version: int = 1
+) -> Acting:
+    more = (declare_note(folder, version),) if trial.beside == DECLARATION else ()
+    url = f"http://127.0.0.1:{port}"
+    return Acting(folder, url, keys=trial.keys, settles=SETTLED, clock=clock, more=more)
+
+
+def drive(
+    folder: Path,
+    port: int,
+    trial: Trial,
+    clock: SystemClock | None = None,
+    restrictions: Restrictions = NO_RESTRICTIONS,
+    version: int = 1,
+) -> tuple[int, int]:
     """Start or resume, and answer like a person, until the run is over: its exit code, and what was unknown."""
-    acting = Acting(folder, f"http://127.0.0.1:{port}", keys=trial.keys, settles=SETTLED)
+    acting = _acting(folder, port, trial, clock, version)
+    acting.parts = acting.replaced(restrictions=restrictions)
     known = acting.store.runs.get(RUN) is not None
     limits: dict[str, Any] = {"call_seconds": CALL_SECONDS, "turns": 40}
-    outcome = acting.resume() if known else acting.start(*SCRIPT, **limits)
+    outcome = acting.resume() if known else acting.start(*_script(trial), **limits)
     asked = 0
     while outcome.status is Status.WAITING:
         asked += _answer(acting, folder)
@@ -170,8 +248,13 @@ def drive(folder: Path, port: int, trial: Trial) -> tuple[int, int]:
     return _code(outcome), asked
 
 
-def _code(outcome: Outcome) -> int:
-    return int(outcome.exit_code) if outcome.status in FINISHED else -1
+def _script(trial: Trial) -> list[Any]:
+    declared = [calls(("command_run_note", {}))] if trial.beside == DECLARATION else []
+    return [*SCRIPT[:3], *declared, *SCRIPT[3:]]
+
+
+def _code(outcome: AttemptOutcome) -> int:
+    return int(outcome.exit_code) if outcome.status in FINISHED_STATUSES else -1
 
 
 def _answer(acting: Acting, folder: Path) -> int:
@@ -184,7 +267,11 @@ def _answer(acting: Acting, folder: Path) -> int:
         unknown += 1
         time.sleep(SETTLED)
         target = str(approval.document["target"]).removeprefix("plane/")
-        happened = any(a.target == target for a in Ledger(folder / "plane.jsonl", 0.0).applications)
+        happened = (
+            bool(read_notes(folder))
+            if target == NOTES
+            else any(done == target for _, done in applied_by(folder))
+        )
         acting.resolve(approval, happened=happened)
     return unknown
 
@@ -193,28 +280,31 @@ def _counted(folder: Path, trial: Trial, code: int | None, *, killed: bool, aske
     """Compare what the world saw with what the run says."""
     if code is None:
         return Result(trial, killed, illegal="the second process did not come to an end")
-    done = Ledger(folder / "plane.jsonl", 0.0).applications
+    done = PlaneLedger(folder / "plane.jsonl", 0.0).applications
     acting = Acting(folder, "http://127.0.0.1:9", keys=trial.keys)
     rows = {row.target: row for row in acting.store.effects.list(RUN)}
-    lost = 0
-    for _, target in EFFECTS:
-        row = rows.get(f"plane/{target}")
-        happened = any(a.target == target for a in done)
+    lost, notes = 0, read_notes(folder)
+    seen = {f"plane/{target}": any(a.target == target for a in done) for _, target in EFFECTS}
+    if trial.beside == DECLARATION:
+        seen[NOTES] = bool(notes)
+    for target, happened in seen.items():
+        row = rows.get(target)
         if not happened and row is not None and row.happened and row.verified is True:
             lost += 1
         if happened and (row is None or (row.status == "failed_clean" or row.outcome == "absent")):
             lost += 1
-        if not happened and row is None and not _said(acting, target):
+        unsaid = trial.beside != READ_ONLY and not _said(acting, target)  # there the planner is told at once
+        if not happened and row is None and unsaid:
             lost += 1
-    illegal = _illegal(acting, code)
-    return Result(trial, killed, len(twice(list(done))), lost, illegal, asked)
+    illegal = _illegal(acting, code) or find_wrong_note(acting, notes)
+    repeated = len(twice(list(done))) + max(0, len(notes) - 1)
+    silent = int(code == ExitCode.OK and not acting.store.runs.find(RUN).verdict)
+    return Result(trial, killed, repeated, lost, illegal, asked, silent)
 
 
 def _said(acting: Acting, target: str) -> bool:
     """Whether an observation tells that the call on this target was not executed."""
-    return any(
-        o.target == f"plane/{target}" and o.status.is_error for o in acting.store.observations.list(RUN)
-    )
+    return any(o.target == target and o.status.is_error for o in acting.store.observations.list(RUN))
 
 
 def _illegal(acting: Acting, code: int) -> str:
@@ -231,25 +321,6 @@ def _illegal(acting: Acting, code: int) -> str:
         return "no report"
     verified = acting.store.events.verify(RUN)
     return verified.problem if getattr(verified, "problem", "") else ""
-
-
-def kill_at_commit(number: int) -> None:
-    """From now on in this process, die just before the n-th commit of any connection."""
-    connect, commits = sqlite3.connect, 0
-
-    def count(statement: str) -> None:
-        nonlocal commits
-        if statement.startswith("COMMIT"):
-            commits += 1
-            if commits == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    def counted(*arguments: Any, **named: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connect(*arguments, **named)
-        connection.set_trace_callback(count)
-        return connection
-
-    sqlite3.connect = counted  # type: ignore[assignment]
 
 
 def measured() -> tuple[float, int]:
@@ -276,25 +347,42 @@ def _commits() -> int:
 
 def run_all(
     seed: int, moments: int, writes: int | None, jobs: int, say: Callable[[str], None] = print
-) -> Mapping[str, int]:
-    """All trials; prints what went wrong, returns the counts."""
+) -> Mapping[str, Counter[str]]:
+    """All trials; prints what went wrong, returns the counts of each dimension."""
     seconds, commits = measured()
     writes = commits if writes is None else min(writes, commits)
-    counts: Counter[str] = Counter(writes=writes, moments=moments)
+    counts: dict[str, Counter[str]] = {}
+    tape = make_tape(Path(tempfile.mkdtemp(prefix="chaos-tape-")))
     # Processes, not threads: what is forked while another thread holds a lock waits for it for ever.
     with ProcessPoolExecutor(jobs, mp_context=FORK) as pool:
-        for done in pool.map(partial(run_trial, seconds=seconds), plan(seed, moments, writes)):
-            counts["trials"] += 1
-            counts["killed"] += done.killed
-            counts["executed more than once"] += done.twice
-            counts["lost without a word"] += done.lost
-            counts["illegal states"] += bool(done.illegal)
-            counts["asked a person what happened"] += done.asked
-            if counts["trials"] % 100 == 0:
-                sys.stderr.write(f"{counts['trials']} trials\n")
-            if done.twice or done.lost or done.illegal:
+        for done in pool.map(partial(run_trial, seconds=seconds, tape=tape), plan(seed, moments, writes)):
+            name = "kill at each write" if done.trial.commit else done.trial.beside or "kill at a moment"
+            row = counts.setdefault(name, Counter())
+            row.update(dict(zip(COLUMNS, figures_of(done), strict=True)))
+            if done.twice or done.lost or done.illegal or done.silent:
                 say(f"seed {seed}: {done}")
+    shutil.rmtree(tape.parent)
     return counts
+
+
+def figures_of(done: Result) -> tuple[int, ...]:
+    """The figures of one trial, in the order of the table's columns."""
+    return 1, done.killed, done.twice, done.lost, done.silent, bool(done.illegal), done.asked
+
+
+def make_tape(folder: Path) -> Path:
+    """Record an undisturbed run, for the replays."""
+    plane, port = _serve(folder, Trial(0, "normal", keys=True, readable=True))
+    try:
+        process: BaseProcess = FORK.Process(
+            target=record_tape, args=(folder, f"http://127.0.0.1:{port}", folder / "tape.jsonl", SCRIPT)
+        )
+        process.start()
+        process.join(GUARD)
+    finally:
+        plane.kill()
+        plane.join()
+    return folder / "tape.jsonl"
 
 
 def main() -> int:
@@ -305,9 +393,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     given = parser.parse_args()
     counts = run_all(given.seed, given.moments, given.writes, given.jobs)
-    print(json.dumps(dict(counts), indent=2))
-    wrong = ("executed more than once", "lost without a word", "illegal states")
-    return int(any(counts[name] for name in wrong))
+    print("\n".join(format_table(counts)))
+    return int(any(row[name] for row in counts.values() for name in WRONG))
 
 
 if __name__ == "__main__":

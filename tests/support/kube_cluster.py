@@ -95,15 +95,15 @@ LISTS: Mapping[str, Sequence[dict[str, Any]]] = {
     ],
     "deployments": [
         {"metadata": _meta("orders", "2026-01-01T00:00:00Z", uid="u-orders", labels={"app": "orders"}),
-         "spec": {"replicas": 1, **_template("shop/orders:2.14.0", CACHE_MB="4096", DB_PASSWORD="geheim-4711")},  # noqa: S106
+         "spec": {"replicas": 1, **_template("shop/orders:2.14.0", CACHE_MB="4096", DB_PASSWORD="geheim-4711")},
          "status": {"replicas": 1, "unavailableReplicas": 1,
                     "conditions": [{"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"}]}},
         {"metadata": _meta("payments", "2026-01-01T00:00:00Z", uid="u-payments", labels={"app": "payments"}),
          "spec": {"replicas": 1, **_template("shop/payments:1.0.0")}, "status": {"replicas": 1, "readyReplicas": 1}},
     ],
     "replicasets": [
-        _revision(4, "2026-03-03T13:50:00Z", "shop/orders:2.14.0", CACHE_MB="4096", DB_PASSWORD="geheim-4711"),  # noqa: S106
-        _revision(3, "2026-03-01T09:00:00Z", "shop/orders:2.13.2", CACHE_MB="256", DB_PASSWORD="geheim-4711"),  # noqa: S106
+        _revision(4, "2026-03-03T13:50:00Z", "shop/orders:2.14.0", CACHE_MB="4096", DB_PASSWORD="geheim-4711"),
+        _revision(3, "2026-03-01T09:00:00Z", "shop/orders:2.13.2", CACHE_MB="256", DB_PASSWORD="geheim-4711"),
     ],
     "events": [
         {"involvedObject": {"kind": "Pod", "name": "orders-6d5c7f8b4-x7k2p", "namespace": "shop"}, "type": "Warning",

@@ -22,7 +22,12 @@ from servers import answers, free_port, running
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 PROGRAMS = _CACHE / "opsleuth-tests" / "kubernetes" / "bin"
-TOKENS = {"oncall": "token-of-oncall", "narrow": "token-of-narrow", "nobody": "token-of-nobody"}
+TOKENS = {
+    "oncall": "token-of-oncall",
+    "reader": "token-of-reader",
+    "narrow": "token-of-narrow",
+    "nobody": "token-of-nobody",
+}
 CONTROLLERS = ("deployment", "replicaset", "statefulset", "daemonset", "job", "garbagecollector", "namespace", "resourcequota", "clusterrole-aggregation")  # fmt: skip
 _MERGE = {"content-type": "application/merge-patch+json"}
 
@@ -104,7 +109,7 @@ class ControlPlane:
 
     def _ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/readyz", timeout=2, context=self._trust) as answer:  # noqa: S310 - our own server on loopback
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=2, context=self._trust) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False

@@ -61,9 +61,9 @@ class Shop:
             return Reply({"kind": "List", "metadata": {}, "items": self.sets})
         if asked.path != PATH:
             return status(404, "NotFound", f'deployments.apps "{asked.path.split("/")[-1]}" not found')
-        return Reply(self.deployment) if asked.method == "GET" else self._patch(asked)
+        return Reply(self.deployment) if asked.method == "GET" else self.patch(asked)
 
-    def _patch(self, asked: Asked) -> Reply:
+    def patch(self, asked: Asked) -> Reply:
         assert asked.headers["content-type"] == "application/json-patch+json"
         dry = asked.query.get("dryRun") == "All"
         (self.dry if dry else self.patches).append(asked.document)

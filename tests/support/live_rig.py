@@ -7,29 +7,29 @@ from typing import Any, TypeVar
 
 from tool_rig import context
 
-from opsleuth.analysis.records import Span
+from opsleuth.analysis.records import TimeRange
+from opsleuth.configuration.secret_references import Vault
 from opsleuth.state.calls import CallRequest
 from opsleuth.state.clock import Clock, SystemClock
 from opsleuth.state.investigation import Window
-from opsleuth.tools.breaker import Breaker
 from opsleuth.tools.builtin import BUILTIN
+from opsleuth.tools.circuit_breaker import CircuitBreaker
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.registry import Toolbox
-from opsleuth.tools.sources.base import Source, Sources
-from opsleuth.tools.sources.live import LiveSource
-from opsleuth.tools.sources.opening import open_live
-from opsleuth.tools.sources.secrets import Vault
-from opsleuth.tools.sources.targets import apart
+from opsleuth.tools.sources.live_source import LiveSource
+from opsleuth.tools.sources.open_sources import open_live_sources
+from opsleuth.tools.sources.source_protocols import RunSources, Source
+from opsleuth.tools.sources.targets import separate_by_target
 from opsleuth.tools.spec import CallResult
 
 START, END = datetime(2026, 3, 3, 13, tzinfo=UTC), datetime(2026, 3, 3, 14, 30, tzinfo=UTC)
-SPAN = Span(START.timestamp(), END.timestamp())
+SPAN = TimeRange(START.timestamp(), END.timestamp())
 
 Kind = TypeVar("Kind", bound=LiveSource)
 
 
 def opened(clock: Clock | None = None, /, **sources: Mapping[str, Any]) -> list[LiveSource]:
-    return open_live(sources, Vault(), clock)
+    return open_live_sources(sources, Vault(), clock)
 
 
 def one(clock: Clock | None = None, /, **settings: Any) -> LiveSource:
@@ -41,9 +41,9 @@ def one(clock: Clock | None = None, /, **settings: Any) -> LiveSource:
 async def ask(sources: Iterable[Source], tool: str, *, tries: int = 1, **arguments: Any) -> CallResult:
     """What the tool says of these sources, after the executor."""
     clock = SystemClock()
-    all_sources = Sources(apart(list(sources)))
+    all_sources = RunSources(separate_by_target(list(sources)))
     toolbox = Toolbox(BUILTIN, all_sources)
-    executor = Executor(toolbox, clock, lambda value: (value, 0), Breaker(clock))
+    executor = Executor(toolbox, clock, lambda value: (value, 0), CircuitBreaker(clock))
     executor.limits = executor.limits.model_copy(update={"tries": tries})
     call = toolbox.check(CallRequest(tool=tool, arguments=arguments)).call(
         CallRequest(tool=tool, arguments=arguments), call_id="inv-1/t1c1", number=1

@@ -17,25 +17,35 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from opsleuth.checkpoints.places import Place
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.database_urls import Place
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.outcome import Outcome
-from opsleuth.graph.prepare import Opened, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.graph.wiring import Parts
-from opsleuth.models.planner import Malformed, ModelUnavailable, PlannerError
-from opsleuth.models.scripted import ScriptedPlanner
-from opsleuth.state.budget import Spent
+from opsleuth.graph.lifecycle.first_state import OpenedSources, StartRequest
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.graph.lifecycle.wiring import AttemptParts
+from opsleuth.models.planner import MalformedReplyError, ModelUnavailableError, PlannerError
+from opsleuth.models.scripted_planner import ScriptedPlanner
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.state.budget import ModelCallCost
 from opsleuth.state.calls import ResultStatus, Risk
 from opsleuth.state.clock import Clock, SystemClock
 from opsleuth.state.decision import Decision
-from opsleuth.tools.process import run_command
-from opsleuth.tools.sources.base import Sources
-from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec, Transient, Unavailable
+from opsleuth.tools.sources.source_protocols import RunSources
+from opsleuth.tools.spec import (
+    Arguments,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+    TransientError,
+    UnavailableError,
+)
+from opsleuth.tools.subprocesses import run_command
 
 SINCE, UNTIL = datetime(2024, 5, 1, 14, tzinfo=UTC), datetime(2024, 5, 1, 15, tzinfo=UTC)
-ERRORS: Mapping[str, type[PlannerError]] = {"malformed": Malformed, "unavailable": ModelUnavailable}
+ERRORS: Mapping[str, type[PlannerError]] = {
+    "malformed": MalformedReplyError,
+    "unavailable": ModelUnavailableError,
+}
 
 Behaviour = Literal[
     "ok",
@@ -81,15 +91,18 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.spent: Spent | None = None
+        self.spent: ModelCallCost | None = None
 
     def write(self, *script: Any) -> None:
         """Store the script: decisions as JSON, or `{"error": KIND, "text": …}`."""
         (self.folder / "script.json").write_text(json.dumps(script))
 
+    def script(self) -> list[Decision | PlannerError]:
+        """The stored script."""
+        return [_entry(entry) for entry in json.loads((self.folder / "script.json").read_text())]
+
     def planner(self) -> ScriptedPlanner:
-        entries = json.loads((self.folder / "script.json").read_text())
-        return ScriptedPlanner([_entry(entry) for entry in entries], self.spent)
+        return ScriptedPlanner(self.script(), self.spent)
 
     def lines(self, log: str) -> list[str]:
         """What was written to `looked` or `done`, in order."""
@@ -128,9 +141,11 @@ class World:
             ),
         )
 
-    def parts(self) -> Parts:
-        return Parts(
-            sources=lambda _: Opened(Sources()), planner=lambda _: self.planner(), specs=self.specs()
+    def parts(self) -> AttemptParts:
+        return AttemptParts(
+            sources=lambda _: OpenedSources(RunSources()),
+            planner=lambda _: self.planner(),
+            specs=self.specs(),
         )
 
     async def _look(self, arguments: Look, _: ToolContext) -> ToolResult:
@@ -160,9 +175,9 @@ class World:
         if behave == "boom":
             raise RuntimeError(f"{thing} fell over")
         if behave == "down" or (behave == "down_once" and self._first(f"down-{thing}")):
-            raise Unavailable(f"{thing} is down")
+            raise UnavailableError(f"{thing} is down")
         if behave == "reset" or (behave == "reset_once" and self._first(f"reset-{thing}")):
-            raise Transient(f"{thing}: connection reset")
+            raise TransientError(f"{thing}: connection reset")
         if behave == "hang" or (behave == "hang_once" and self._first(f"hung-{thing}")):
             await asyncio.Event().wait()
         if behave == "command_once" and self._first(f"ran-{thing}"):
@@ -215,7 +230,7 @@ class Loop:
         """Let this function hear the events of what is run from now on."""
         self.runner = Runner(self.store, on_event, self.clock, self.world.parts())
 
-    def start(self, *script: Any, run: str = "inv-20240501-test", **limits: Any) -> Outcome:
+    def start(self, *script: Any, run: str = "inv-20240501-test", **limits: Any) -> AttemptOutcome:
         if script:
             self.world.write(*script)
         request = StartRequest(
@@ -223,7 +238,7 @@ class Loop:
         )
         return asyncio.run(self.runner.start(request))
 
-    def resume(self, run: str = "inv-20240501-test", **limits: Any) -> Outcome:
+    def resume(self, run: str = "inv-20240501-test", **limits: Any) -> AttemptOutcome:
         return asyncio.run(self.runner.resume(run, limits))
 
     def types(self) -> list[str]:
@@ -246,7 +261,7 @@ def main(arguments: Sequence[str]) -> int:
     loop = Loop(Path(folder))
     if rest:
         loop.listen(_deadly(int(rest[0])))
-    act: Callable[..., Outcome] = loop.start if verb == "start" else loop.resume
+    act: Callable[..., AttemptOutcome] = loop.start if verb == "start" else loop.resume
     outcome = act(run=run)
     answer = (outcome.report or {}).get("answer")
     print(json.dumps({"status": outcome.status, "reason": outcome.stop_reason, "answer": answer}))

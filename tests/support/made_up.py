@@ -6,28 +6,28 @@ from typing import Any
 
 from opsleuth.analysis.records import (
     AlertFacts,
-    Change,
-    Dependency,
     LogLine,
+    MetricSeries,
     ObjectState,
     PlatformEvent,
     Recording,
-    Series,
-    Span,
+    ServiceChange,
+    ServiceDependency,
     StatementLoad,
+    TimeRange,
     TraceSpan,
 )
 
 T0 = 1714572000.0  # 2024-05-01T14:00:00Z
 ONSET = T0 + 600
-WINDOW = Span(T0, T0 + 1800)
+WINDOW = TimeRange(T0, T0 + 1800)
 MINUTES = tuple(T0 + 60 * i for i in range(30))
 
 
-def _series(service: str, metric: str, unit: str, usual: float, later: float) -> Series:
+def _series(service: str, metric: str, unit: str, usual: float, later: float) -> MetricSeries:
     wobble = (0.0, 0.01, 0.02, -0.01)
     values = tuple((usual if t < ONSET else later) * (1 + wobble[i % 4]) for i, t in enumerate(MINUTES))
-    return Series(service, metric, unit, MINUTES, values)
+    return MetricSeries(service, metric, unit, MINUTES, values)
 
 
 METRICS = [
@@ -70,10 +70,14 @@ SHOP = Recording(
     logs_baseline=_lines(T0 - 86400, failing=False),
     spans=_spans(ONSET + 30, 900, "slow"),
     spans_baseline=_spans(T0 - 86400, 0, "usual"),
-    topology=[Dependency("cart", "stock"), Dependency("stock", "stock-db"), Dependency("web", "cart")],
+    topology=[
+        ServiceDependency("cart", "stock"),
+        ServiceDependency("stock", "stock-db"),
+        ServiceDependency("web", "cart"),
+    ],
     changes=[
-        Change(T0 - 3 * 86400, "cart", "deploy", "old release", "v1"),
-        Change(ONSET - 300, "stock", "deploy", "new cache", "v2", "mia", "-cache=on\n+cache=off"),
+        ServiceChange(T0 - 3 * 86400, "cart", "deploy", "old release", "v1"),
+        ServiceChange(ONSET - 300, "stock", "deploy", "new cache", "v2", "mia", "-cache=on\n+cache=off"),
     ],
     events=[
         PlatformEvent(T0 - 600, "kubernetes", "Pod/cart-1", "Normal", "Started", "Started container"),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from opsleuth.analysis.records import AlertFacts, Dependency, Recording, Series, Span
+from opsleuth.analysis.records import AlertFacts, MetricSeries, Recording, ServiceDependency, TimeRange
 
 PERIOD = 60.0
 PERIODS, ONSET = 30, 22
@@ -59,7 +59,7 @@ def build(source: Random, size: int = 14) -> Shop:
 
 def incident(seed: int, fault: str | None) -> tuple[Recording, str]:
     """Half an hour of metrics with a fault of the given kind in its last minutes, and the faulty service."""
-    source = Random(seed)  # noqa: S311
+    source = Random(seed)
     shop = build(source)
     visits = shop.visits()
     faulty = source.choice([place for place in range(1, len(visits)) if visits[place] >= 0.05])
@@ -98,11 +98,14 @@ def incident(seed: int, fault: str | None) -> tuple[Recording, str]:
         onset=(ONSET + 1) * PERIOD,
     )
     metrics = [
-        Series(*key, [time for time, _ in row], [value for _, value in row]) for key, row in points.items()
+        MetricSeries(*key, [time for time, _ in row], [value for _, value in row])
+        for key, row in points.items()
     ]
     topology = [
-        Dependency(shop.names[c], shop.names[e]) for c, calls in enumerate(shop.calls) for e, _ in calls
+        ServiceDependency(shop.names[c], shop.names[e])
+        for c, calls in enumerate(shop.calls)
+        for e, _ in calls
     ]
-    return Recording(alert, Span(0.0, PERIODS * PERIOD), metrics=metrics, topology=topology), shop.names[
+    return Recording(alert, TimeRange(0.0, PERIODS * PERIOD), metrics=metrics, topology=topology), shop.names[
         faulty
     ]

@@ -82,8 +82,8 @@ def main(way: str) -> None:
     note("starts", str(os.getpid()))
     if way == "hang":
         time.sleep(600)
-    from mcp.server import MCPServer  # noqa: PLC0415 - a server that hangs needs nothing
-    from mcp.types import ToolAnnotations  # noqa: PLC0415
+    from mcp.server import MCPServer
+    from mcp.types import ToolAnnotations
 
     server = MCPServer("shop", log_level="ERROR")
     harmless = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True)

@@ -100,6 +100,41 @@ class ForwardProxy(Middleman):
             await joined(reader, writer, urlsplit(address).port or 80, head)
 
 
+class RefusingProxy(Middleman):
+    """Answers every request, CONNECT included, with one status."""
+
+    def __init__(self, status: str) -> None:
+        super().__init__()
+        self._status = status
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {self._status}\r\nContent-Length: 0\r\n\r\n".encode())
+        await writer.drain()
+
+
+class SocksProxy(Middleman):
+    """Speaks SOCKS 5 without credentials; `asked` holds the host and port of each connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[str, int]] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        _, methods = await reader.readexactly(2)
+        await reader.readexactly(methods)
+        writer.write(b"\x05\x00")
+        kind = (await reader.readexactly(4))[3]
+        if kind == 1:
+            host = ".".join(map(str, await reader.readexactly(4)))
+        else:
+            host = (await reader.readexactly((await reader.readexactly(1))[0])).decode()
+        port = int.from_bytes(await reader.readexactly(2))
+        self.asked.append((host, port))
+        writer.write(b"\x05\x00\x00\x01\x7f\x00\x00\x01" + port.to_bytes(2))
+        await joined(reader, writer, port)
+
+
 async def joined(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, first: bytes = b""
 ) -> None:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from forked import run_python
+
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     paths = {name: str(folder / name) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
@@ -13,11 +15,4 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 def opsleuth(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "opsleuth", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=environment(folder, **more),
-    )
+    return run_python(["-m", "opsleuth", *arguments], env=environment(folder, **more), timeout=120)

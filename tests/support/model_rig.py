@@ -7,19 +7,19 @@ from typing import Any
 
 from loop_rig import SINCE, UNTIL, World
 
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.graph.outcome import Outcome
-from opsleuth.graph.prepare import Opened, Settings, StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.graph.wiring import Parts
-from opsleuth.models.server.replies import Script
-from opsleuth.models.server.serve import Model, ModelServer
-from opsleuth.models.settings import ModelSettings
-from opsleuth.models.tape import Tape
+from opsleuth.configuration.model_settings import ModelSettings
+from opsleuth.graph.lifecycle.first_state import OpenedSources, RunSettings, StartRequest
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.graph.lifecycle.wiring import AttemptParts
+from opsleuth.models.server.chat_replies import ScriptedModel
+from opsleuth.models.server.model_server import Model, ModelServer
+from opsleuth.redaction.redactor import Redactor
 from opsleuth.state.base import to_json
 from opsleuth.state.clock import SystemClock
-from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.sources.source_protocols import RunSources
+from opsleuth.tools.tape import Tape
 
 RUN = "inv-20240501-test"
 
@@ -52,8 +52,8 @@ class ModelLoop:
         self.store = Store.open(folder / "store.db", SystemClock(), Redactor())
         self.world = World(folder)
         self.events: list[Mapping[str, Any]] = []
-        parts = Parts(
-            sources=lambda _: Opened(Sources()),
+        parts = AttemptParts(
+            sources=lambda _: OpenedSources(RunSources()),
             specs=self.world.specs(),
             tape=tape,
             memory=folder / "modes.json",
@@ -62,18 +62,18 @@ class ModelLoop:
 
     def start(
         self, run: str = RUN, question: str = "what is the matter", *, read_only: bool = False, **limits: Any
-    ) -> Outcome:
+    ) -> AttemptOutcome:
         request = StartRequest(
             run=run,
             question=question,
             since=SINCE,
             until=UNTIL,
             limits=limits,
-            settings=Settings(planner="model", model=to_json(self.settings), read_only=read_only),
+            settings=RunSettings(planner="model", model=to_json(self.settings), read_only=read_only),
         )
         return asyncio.run(self.runner.start(request))
 
-    def resume(self, **limits: Any) -> Outcome:
+    def resume(self, **limits: Any) -> AttemptOutcome:
         return asyncio.run(self.runner.resume(RUN, limits))
 
     def told(self, kind: str) -> list[Mapping[str, Any]]:
@@ -86,7 +86,7 @@ class ModelLoop:
 
 def serving(*entries: Mapping[str, Any]) -> ModelServer:
     """A server that follows this script."""
-    return ModelServer(Script(entries))
+    return ModelServer(ScriptedModel(entries))
 
 
 def answering(model: Model) -> ModelServer:

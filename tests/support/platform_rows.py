@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opsleuth.analysis.records import AlertFacts, LogLine, ObjectState, PlatformEvent, Recording, Span
+from opsleuth.analysis.records import (
+    AlertFacts,
+    LogLine,
+    ObjectState,
+    PlatformEvent,
+    Recording,
+    TimeRange,
+)
 
 START, ONSET, END = 36_000.0, 42_000.0, 43_200.0
 
@@ -11,7 +18,9 @@ START, ONSET, END = 36_000.0, 42_000.0, 43_200.0
 def recording(
     service: str | None = "web", text: str = "web is not well", onset: float | None = ONSET, **rows: Any
 ) -> Recording:
-    return Recording(alert=AlertFacts(text, service, onset=onset, fired=END), window=Span(START, END), **rows)
+    return Recording(
+        alert=AlertFacts(text, service, onset=onset, fired=END), window=TimeRange(START, END), **rows
+    )
 
 
 def event(obj: str, reason: str, message: str = "", **fields: Any) -> PlatformEvent:

@@ -14,14 +14,15 @@ from typing import Any
 from loop_rig import SINCE, UNTIL, World
 
 from opsleuth import cli
-from opsleuth.console import run_settings, running
-from opsleuth.console.options import Options
-from opsleuth.graph.outcome import Outcome
-from opsleuth.graph.prepare import StartRequest
-from opsleuth.graph.session import Runner
-from opsleuth.graph.wiring import Parts
-from opsleuth.models.planner import Decided, PlannerView
-from opsleuth.models.scripted import ScriptedPlanner
+from opsleuth.console import run_settings
+from opsleuth.console.options import GlobalOptions
+from opsleuth.console.run_attempt import attempt_run
+from opsleuth.graph.lifecycle.first_state import StartRequest
+from opsleuth.graph.lifecycle.outcome import AttemptOutcome
+from opsleuth.graph.lifecycle.session import Runner
+from opsleuth.graph.lifecycle.wiring import AttemptParts
+from opsleuth.models.planner import PlannerResult, PlannerView
+from opsleuth.models.scripted_planner import ScriptedPlanner
 
 RUN = "inv-20240501-seat"
 STUCK = "the planner hangs"
@@ -32,7 +33,7 @@ class Moody(ScriptedPlanner):
 
     folder: Path
 
-    async def decide(self, view: PlannerView) -> Decided:
+    async def decide(self, view: PlannerView) -> PlannerResult:
         if (self.folder / "broken").exists():
             raise RuntimeError("the planner fell over")
         if (self.folder / "stuck").exists():
@@ -43,11 +44,11 @@ class Moody(ScriptedPlanner):
         return await super().decide(view)
 
 
-def parts_of(folder: Path) -> Parts:
+def parts_of(folder: Path) -> AttemptParts:
     world = World(folder)
 
     def planner(_: str) -> Moody:
-        made = Moody(world.planner()._script)
+        made = Moody(world.script())
         made.folder = folder
         return made
 
@@ -55,26 +56,28 @@ def parts_of(folder: Path) -> Parts:
 
 
 def main(folder: str, verb: str, *flags: str) -> int:
-    run_settings.parts = lambda *_: parts_of(Path(folder))
+    run_settings.build_run_parts = lambda *_: parts_of(Path(folder))
     if verb == "cli":
         cli.main(["--db", str(Path(folder) / "store.db"), *flags])
-    options = Options(db=Path(folder) / "store.db", json="--json" in flags, no_input="--no-input" in flags)
+    options = GlobalOptions(
+        db=Path(folder) / "store.db", json="--json" in flags, no_input="--no-input" in flags
+    )
 
-    def work(runner: Runner) -> Coroutine[Any, Any, Outcome]:
+    def work(runner: Runner) -> Coroutine[Any, Any, AttemptOutcome]:
         if verb == "resume":
             return runner.resume(RUN, {})
         return runner.start(StartRequest(run=RUN, question="what is the matter", since=SINCE, until=UNTIL))
 
-    return running.attempt(options, work)
+    return attempt_run(options, work)
 
 
 if __name__ == "__main__":
-    from opsleuth.console.failure import told
+    from opsleuth.console.error_reporting import report_error
 
     try:
         code = main(*sys.argv[1:])
     except KeyboardInterrupt:
         code = 130
     except Exception as error:  # noqa: BLE001 - as the command line does
-        code = told(error)
+        code = report_error(error)
     sys.exit(code)

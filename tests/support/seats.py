@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 import pexpect
+from forked import run_python
 from loop_rig import World
 from stored_runs import HANG, REPOSITORY
 
@@ -45,13 +46,10 @@ def away(
     world: World, verb: str = "start", *flags: str, typed: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """The program where nobody sits."""
-    return subprocess.run(
-        [sys.executable, RIG, str(world.folder), verb, *flags],
+    return run_python(
+        [RIG, str(world.folder), verb, *flags],
         env=environment(world),
-        input=typed,
-        capture_output=True,
-        text=True,
-        check=False,
+        typed=typed or "",
         timeout=HANG,
     )
 

@@ -23,13 +23,13 @@ from loop_rig import concludes
 from service_rig import Api, serving
 from worker_rig import Place, started
 
+from opsleuth.checkpoints.database_urls import PostgresServer
 from opsleuth.checkpoints.errors import StoreError
-from opsleuth.checkpoints.places import Server
-from opsleuth.checkpoints.redact import Redactor
 from opsleuth.checkpoints.store import Store
-from opsleuth.service.queue import make_queue
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.service.queue import create_queue_tables
 from opsleuth.state.clock import SystemClock
-from opsleuth.state.outcome import FINISHED
+from opsleuth.state.run_status import FINISHED_STATUSES
 
 WORKERS, CONCURRENCY = 4, 4
 SCRIPT = (
@@ -46,18 +46,18 @@ class Chaos:
 
     def __init__(self, folder: Path, postgres: servers.Postgres, seed: int, every: float) -> None:
         self.world, self.postgres, self.every = Place(folder), postgres, every
-        self.server = Server(postgres.database(), folder)
-        self.random = random.Random(seed)  # noqa: S311 - repeatable
+        self.server = PostgresServer(postgres.database(), folder)
+        self.random = random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.workers: list[ForkServerProcess] = []
         self.over = asyncio.Event()
 
     async def run(self, runs: int) -> Mapping[str, Any]:
         """Start the runs, disturb until all have ended; the counts."""
-        make_queue(self.server)
+        create_queue_tables(self.server)
         self.world.write(*SCRIPT)
         async with serving(
-            self.server, enqueue=lambda store, taken: store.jobs.put(taken), requests_per_minute=1e9
+            self.server, enqueue=lambda store, taken: store.jobs.put_all(taken), requests_per_minute=1e9
         ) as api:
             started_at = time.monotonic()
             ids = [await api.start(f"run {n}") for n in range(runs)]
@@ -133,7 +133,7 @@ class Chaos:
                 if task.done() and task.exception():
                     task.result()
             with contextlib.suppress(StoreError), Store.open(self.server, SystemClock(), Redactor()) as store:
-                if all(store.runs.find(run).status in FINISHED for run in ids):
+                if all(store.runs.find(run).status in FINISHED_STATUSES for run in ids):
                     return
             await self._pause(1.0)
 

@@ -1,7 +1,7 @@
 """The API of one process over a store, with a token for each role, asked without a network."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +12,20 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from opsleuth.checkpoints.intake import Taken
-from opsleuth.checkpoints.places import Place
-from opsleuth.checkpoints.redact import Redactor
+from opsleuth.checkpoints.database_urls import Place
+from opsleuth.checkpoints.service.intake import IntakeRow
+from opsleuth.checkpoints.service.tokens import Role
 from opsleuth.checkpoints.store import Store
-from opsleuth.checkpoints.tokens import Role
-from opsleuth.graph.prepare import Settings
-from opsleuth.service.app import build
-from opsleuth.service.context import ApiContext
-from opsleuth.service.intake import Enqueue, Intake
-from opsleuth.service.settings import Service, service_of
-from opsleuth.service.stores import Stores
+from opsleuth.configuration.service_settings import ServiceSettings, parse_service_settings
+from opsleuth.graph.lifecycle.first_state import RunSettings
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.service.api_context import ApiContext
+from opsleuth.service.app import build_app
+from opsleuth.service.client_connections import TimedConnection
+from opsleuth.service.intake import Enqueue, RequestIntake
+from opsleuth.service.intake_lanes import IntakeLanes
+from opsleuth.service.sns_messages import SnsMessages
+from opsleuth.service.store_pool import StorePool
 from opsleuth.state.clock import Clock, SystemClock
 
 ALERT: Mapping[str, Any] = {
@@ -79,29 +82,32 @@ class Api:
 async def serving(
     place: Place,
     clock: Clock | None = None,
-    settings: Settings | None = None,
+    settings: RunSettings | None = None,
     enqueue: Enqueue | None = None,
+    sns: SnsMessages | None = None,
     **service: Any,
 ) -> AsyncIterator[Api]:
     """The API over this store."""
     clock = clock or SystemClock()
     queued: list[str] = []
 
-    def note(_: Store, taken: Taken) -> None:
-        queued.append(taken.run)
+    def note(_: Store, taken: Sequence[IntakeRow]) -> None:
+        queued.extend(row.run for row in taken)
 
     def opened() -> Store:
         return Store.open(place, clock, Redactor())
 
-    table: Service = service_of({"senders": SENDERS, **service}, "the test")
-    stores = Stores(opened, size=2)
-    intake = Intake(settings or Settings(), enqueue or note, clock)
-    context = ApiContext(stores, intake, table, clock, SECRETS)
+    table: ServiceSettings = parse_service_settings({"senders": SENDERS, **service}, "the test")
+    stores = StorePool(opened, size=2)
+    intake = RequestIntake(settings or RunSettings(), enqueue or note, clock, webhooks=table.webhooks)
+    lanes = IntakeLanes(StorePool(opened, size=2))
+    context = ApiContext(stores, lanes, intake, table, clock, SECRETS, sns or SnsMessages())
     try:
         with opened() as store:
-            yield Api(build(context), context, store, clock, queued)
+            yield Api(build_app(context), context, store, clock, queued)
     finally:
         stores.close()
+        lanes.close()
 
 
 class _Telling(uvicorn.Server):
@@ -117,17 +123,25 @@ class _Telling(uvicorn.Server):
 
 
 @asynccontextmanager
-async def listening(app: FastAPI) -> AsyncIterator[str]:
-    """The application, served on loopback by a thread of its own; its address."""
+async def listening(app: FastAPI, port: int = 0) -> AsyncIterator[str]:
+    """The application, served on loopback by a thread of its own, on this port or a free one; its address."""
     ready, loop = asyncio.Event(), asyncio.get_running_loop()
-    config = uvicorn.Config(app, port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app,
+        port=port,
+        http=TimedConnection,
+        ws="none",
+        log_config=None,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+    )
     server = _Telling(config, lambda: loop.call_soon_threadsafe(ready.set))
     thread = Thread(target=server.run, daemon=True)
     thread.start()
     try:
         await ready.wait()
-        port: int = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
+        taken: int = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{taken}"
     finally:
         server.should_exit = True
         await asyncio.to_thread(thread.join)

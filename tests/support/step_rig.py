@@ -16,10 +16,10 @@ from typing import Any
 from loop_rig import Loop, concludes, looks
 
 from opsleuth.console.screen import open_screen
-from opsleuth.console.stepper.lines import Typed, script
-from opsleuth.console.stepper.place import Place
-from opsleuth.console.stepper.shell import Lines, Shell, completions
-from opsleuth.graph.stepping import PauseAt
+from opsleuth.console.stepper.cursor import StepperCursor
+from opsleuth.console.stepper.line_sources import LineSource, PromptLines, read_script_file
+from opsleuth.console.stepper.shell import StepperShell, complete_line
+from opsleuth.graph.stepping.session import PauseAtNode
 from opsleuth.state.clock import FakeClock
 
 RUN = "inv-20240501-test"
@@ -43,7 +43,7 @@ def begun(folder: Path, *entries: Any, node: str = "act") -> Loop:
     """A run that stands before the first `node`."""
     loop = Loop(folder, FakeClock(datetime(2024, 5, 1, 15, tzinfo=UTC)))
     runner = loop.runner
-    loop.runner = replace(runner, pace=PauseAt(node))
+    loop.runner = replace(runner, pace=PauseAtNode(node))
     loop.start(*(entries or SCRIPT), run=RUN)
     loop.runner = runner
     return loop
@@ -55,11 +55,18 @@ def counted() -> Callable[[], str]:
     return lambda: f"inv-20240501-b{next(numbers):03}"
 
 
-def shell_of(loop: Loop, lines: Lines, screen: Any) -> Shell:
+def shell_of(loop: Loop, lines: LineSource, screen: Any) -> StepperShell:
     """The stepper at that run."""
     parts = loop.world.parts()
-    return Shell(
-        loop.store, Place(loop.store, RUN), screen, lines, counted(), loop.clock, parts, by="an operator"
+    return StepperShell(
+        loop.store,
+        StepperCursor(loop.store, RUN),
+        screen,
+        lines,
+        counted(),
+        loop.clock,
+        parts,
+        by="an operator",
     )
 
 
@@ -67,11 +74,11 @@ def main(folder: str, *commands: str) -> int:
     loop = begun(Path(folder))
     screen = open_screen(sys.stdout)
     if commands:
-        return asyncio.run(shell_of(loop, script(Path(commands[0]), screen), screen).sit())
-    shell: Shell
-    typed = Typed(Path(folder) / "history", lambda text: completions(shell, text))
+        return asyncio.run(shell_of(loop, read_script_file(Path(commands[0]), screen), screen).run_session())
+    shell: StepperShell
+    typed = PromptLines(Path(folder) / "history", lambda text: complete_line(shell, text))
     shell = shell_of(loop, typed, screen)
-    return asyncio.run(shell.sit())
+    return asyncio.run(shell.run_session())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -115,15 +116,32 @@ def store_changes(folder: Path, changes: Iterable[Mapping[str, Any]]) -> Path:
             ["git", "-C", str(folder), *arguments], check=True, capture_output=True, env=environment | more
         )
 
-    git("init", "--quiet", "--initial-branch=main")
-    for row in sorted(changes, key=lambda r: seconds(r["timestamp"])):
-        (folder / f"{row['service']}.txt").write_text(row.get("diff") or row["summary"])
-        version = f"\nVersion: {row['version']}" if "version" in row else ""
-        message = f"{row['summary']}\n\nService: {row['service']}\nKind: {row['kind']}{version}\n"
+    def commit(message: str, author: str, at: str) -> None:
         who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
-               for what, value in (("NAME", row["author"]), ("EMAIL", "x@example.com"), ("DATE", row["timestamp"]))}  # fmt: skip
+               for what, value in (("NAME", author), ("EMAIL", "x@example.com"), ("DATE", at))}  # fmt: skip
         git("add", ".")
         git("commit", "--quiet", "--no-gpg-sign", f"--message={message}", **who)
+
+    in_order = sorted(changes, key=lambda r: seconds(r["timestamp"]))
+    git("init", "--quiet", "--initial-branch=main")
+    for row in in_order:
+        _write_side(folder, row, " -")
+    commit("Keep what is there", "somebody", "2020-01-01T00:00:00Z")
+    for row in in_order:
+        _write_side(folder, row, " +")
+        version = f"\nVersion: {row['version']}" if "version" in row else ""
+        message = f"{row['summary']}\n\nService: {row['service']}\nKind: {row['kind']}{version}\n"
+        commit(message, row["author"], row["timestamp"])
         if "version" in row:
             git("tag", f"{row['service']}-v{row['version']}")
     return folder
+
+
+def _write_side(folder: Path, row: Mapping[str, Any], marks: str) -> None:
+    """Write one side of a change's diff, its lines that begin with one of `marks`, under the name that the diff gives."""
+    diff = row.get("diff") or f"-\n+{row['summary']}"
+    named = re.search(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE)
+    file = folder / (named[1] if named else f"{row['service']}.txt")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    body = [line for line in diff.splitlines() if not line.startswith(("---", "+++", "@@"))]
+    file.write_text("".join(f"{line[1:]}\n" for line in body if line[0] in marks))

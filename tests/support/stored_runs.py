@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forked import run_python
+
 from opsleuth.checkpoints.evidence import EvidenceMeta
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.clock import FakeClock
-from opsleuth.state.outcome import Status, StopReason, Verdict
 from opsleuth.state.results import ResultStatus
+from opsleuth.state.run_status import Status, StopReason, Verdict
 
 REPOSITORY = Path(__file__).parents[2]
 DONE, STOPPED, FORK = "inv-20261129-7k3f", "inv-20261129-2mqd", "inv-20261129-9x2c"
@@ -141,15 +143,11 @@ class Program:
 
     def __call__(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end; `variables` join its environment."""
-        return subprocess.run(
-            self.command(*arguments),
+        return run_python(
+            ["-m", "opsleuth", *arguments],
             env=self.environment(**variables),
-            capture_output=True,
             encoding=variables.get("PYTHONIOENCODING", "utf-8"),
-            errors="strict",
-            check=False,
             timeout=HANG,
-            stdin=subprocess.DEVNULL,
         )
 
 

@@ -10,11 +10,11 @@ from pydantic import Field
 from opsleuth.state.calls import Call, CallRequest, Risk
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.investigation import Window
-from opsleuth.tools.breaker import Breaker
+from opsleuth.tools.circuit_breaker import CircuitBreaker
 from opsleuth.tools.executor import Executor
 from opsleuth.tools.policy import Policy
 from opsleuth.tools.registry import Toolbox
-from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.sources.source_protocols import RunSources
 from opsleuth.tools.spec import Arguments, EvidenceBody, ToolContext, ToolResult, ToolSpec
 
 START = datetime(2024, 5, 1, 14, 0, tzinfo=UTC)
@@ -46,12 +46,14 @@ def orders(run: Behaviour = answers, *, risk: Risk = Risk.READ, timeout: float |
     )
 
 
-def context(sources: Sources | None = None, evidence: dict[str, EvidenceBody] | None = None) -> ToolContext:
+def context(
+    sources: RunSources | None = None, evidence: dict[str, EvidenceBody] | None = None
+) -> ToolContext:
     stored = evidence or {}
     return ToolContext(
         window=Window(start=START, end=START.replace(hour=15)),
         clock=FakeClock(START),
-        sources=sources or Sources(),
+        sources=sources or RunSources(),
         evidence=stored.get,
     )
 
@@ -74,12 +76,12 @@ class Rig:
     def __init__(self, spec: ToolSpec, policy: Policy | None = None) -> None:
         self.clock = FakeClock(START)
         self.sleeper = Sleeper(self.clock)
-        self.toolbox = Toolbox([spec], Sources(), policy)
+        self.toolbox = Toolbox([spec], RunSources(), policy)
         self.executor = Executor(
             toolbox=self.toolbox,
             clock=self.clock,
             redact=lambda value: (value, 0),
-            breaker=Breaker(self.clock),
+            breaker=CircuitBreaker(self.clock),
             sleep=self.sleeper,
             jitter=lambda: 0.5,
         )

@@ -9,11 +9,18 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from opsleuth.analysis.records import AlertFacts, Dependency, LogLine, Recording, Span, TraceSpan
+from opsleuth.analysis.records import (
+    AlertFacts,
+    LogLine,
+    Recording,
+    ServiceDependency,
+    TimeRange,
+    TraceSpan,
+)
 
 ONSET = 1_700_000_000.0
 SLOW_MS = 400.0
-TOPOLOGY = (Dependency("front", "cart"), Dependency("front", "pay"))
+TOPOLOGY = (ServiceDependency("front", "cart"), ServiceDependency("front", "pay"))
 
 
 @dataclass
@@ -91,7 +98,7 @@ def starts(first: float, last: float, count: int) -> Iterator[tuple[int, float]]
 
 def incident(fault: str | None, service: str, *, seed: int = 0, requests: int = 40) -> Recording:
     """One recording: an hour earlier a quiet stretch, four quiet minutes, then four with the fault."""
-    dice = random.Random(seed)  # noqa: S311 - dice, not secrets
+    dice = random.Random(seed)
     usual, before, now = Stretch(dice, None, ""), Stretch(dice, None, ""), Stretch(dice, fault, service)
     for i, start in starts(ONSET - 3600, ONSET - 3360, requests):
         usual.request(f"u{i}", start)
@@ -101,7 +108,7 @@ def incident(fault: str | None, service: str, *, seed: int = 0, requests: int = 
         now.request(f"n{i}", start)
     return Recording(
         alert=AlertFacts("pages are slow or fail", service="front", onset=ONSET),
-        window=Span(ONSET - 1800, ONSET + 300),
+        window=TimeRange(ONSET - 1800, ONSET + 300),
         logs=before.lines + now.lines,
         logs_baseline=usual.lines,
         spans=before.spans + now.spans,

@@ -15,20 +15,22 @@ from typing import Any
 
 from loop_rig import World
 
-from opsleuth.checkpoints.places import Server
+from opsleuth.checkpoints.database_urls import PostgresServer
 from opsleuth.checkpoints.postgres import lease
-from opsleuth.graph.prepare import Opened
-from opsleuth.graph.wiring import Parts
-from opsleuth.service.settings import service_of
-from opsleuth.service.worker import Worker
-from opsleuth.service.working import until_signal
+from opsleuth.configuration.service_settings import parse_service_settings
+from opsleuth.graph.lifecycle.first_state import OpenedSources
+from opsleuth.graph.lifecycle.wiring import AttemptParts
+from opsleuth.service.commands.worker import run_until_signal
+from opsleuth.service.worker import RunWorker
 from opsleuth.state.calls import Risk
 from opsleuth.state.clock import SystemClock
-from opsleuth.tools.sources.base import Sources
+from opsleuth.tools.sources.source_protocols import RunSources
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
 FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(["worker_rig", "opsleuth.graph.session", "opsleuth.models.offline"])
+FORKING.set_forkserver_preload(
+    ["worker_rig", "opsleuth.graph.lifecycle.session", "opsleuth.models.offline_planner"]
+)
 QUICK = {"heartbeat_seconds": 0.5, "stalled_seconds": 2.0}
 
 
@@ -62,9 +64,9 @@ class Place:
         """Changes that were made again."""
         return {line: count for line, count in Counter(self.lines("done")).items() if count > 1}
 
-    def parts(self) -> Parts:
-        return Parts(
-            sources=lambda _: Opened(Sources()),
+    def parts(self) -> AttemptParts:
+        return AttemptParts(
+            sources=lambda _: OpenedSources(RunSources()),
             planner=lambda _: World(self.folder).planner(),
             specs=(
                 self._spec("look", self._look, Risk.READ),
@@ -104,14 +106,18 @@ class Place:
             out.write(line)
 
 
-def worker(folder: Path, server: Server, concurrency: int, table: Mapping[str, Any]) -> Worker:
+def worker(folder: Path, server: PostgresServer, concurrency: int, table: Mapping[str, Any]) -> RunWorker:
     """A worker in this world."""
-    return Worker(
-        server, service_of({**QUICK, **table}, "the test"), SystemClock(), concurrency, Place(folder).parts()
+    return RunWorker(
+        server,
+        parse_service_settings({**QUICK, **table}, "the test"),
+        SystemClock(),
+        concurrency,
+        Place(folder).parts(),
     )
 
 
-def started(folder: Path, server: Server, concurrency: int = 4, **table: Any) -> ForkServerProcess:
+def started(folder: Path, server: PostgresServer, concurrency: int = 4, **table: Any) -> ForkServerProcess:
     """A worker as a process of its own, at once: one process has loaded everything, and forks."""
     process = FORKING.Process(target=_work, args=(folder, server.url, concurrency, table), daemon=True)
     process.start()
@@ -124,4 +130,4 @@ def _work(folder: Path, url: str, concurrency: int, table: Mapping[str, Any]) ->
     with (folder / "worker.log").open("ab") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    asyncio.run(until_signal(worker(folder, Server(url, folder), concurrency, table)))
+    asyncio.run(run_until_signal(worker(folder, PostgresServer(url, folder), concurrency, table)))

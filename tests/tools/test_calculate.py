@@ -5,15 +5,15 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tool_rig import context
 
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.calculate import CALCULATE
-from opsleuth.tools.paths import Step, parse_path, parse_reference, spell, values_at
-from opsleuth.tools.registry import parse
-from opsleuth.tools.spec import EvidenceBody, InvalidArguments, ToolResult
+from opsleuth.tools.evidence_paths import PathStep, format_path, parse_path, parse_reference, values_at
+from opsleuth.tools.registry import parse_arguments
+from opsleuth.tools.spec import EvidenceBody, InvalidArgumentsError, ToolResult
 
 SPEC = CALCULATE[0]
 RECORD = {
@@ -40,7 +40,7 @@ async def calculate(
     status: ResultStatus = ResultStatus.OK,
     **more: Any,
 ) -> ToolResult:
-    arguments = parse(SPEC, {"operation": operation, "inputs": list(inputs), **more})
+    arguments = parse_arguments(SPEC, {"operation": operation, "inputs": list(inputs), **more})
     return await SPEC.run(arguments, context(evidence={"E3": body(record, status)}))
 
 
@@ -77,32 +77,32 @@ async def test_a_percentile_and_minutes() -> None:
     ("operation", "inputs", "said"),
     [
         ("sum", ["E9:points"], "no evidence E9"),
-        ("sum", ["12"], "is no reference"),
+        ("sum", ["12"], "is not a reference"),
         ("sum", ["E3:points[0].valu"], "nearest: value"),
         ("sum", ["E3:point"], "nearest: points"),
         ("sum", ["E3:points[7].value"], "has 3 items"),
         ("sum", ["E3:by_service[0]"], "is an object, not a list"),
         ("sum", ["E3:none.value"], "it has no field"),
-        ("sum", ["E3:points[0]"], "is no number"),
-        ("sum", ["E3:by_service.web"], "is no number"),
+        ("sum", ["E3:points[0]"], "is not a number"),
+        ("sum", ["E3:by_service.web"], "is not a number"),
         ("sum", ["E3:points[0].value + 1"], "cannot read the path"),
         ("sum", ["E3:__class__"], "has no field"),
         ("sum", ["E3:empty"], "of nothing"),
         ("ratio", ["E3:points[0].value", "E3:none"], "is 0"),
         ("difference", ["E3:points[*].value"], "takes two values, the inputs give 3"),
-        ("duration", ["E3:points[0].value", "E3:points[0].time"], "is no time"),
+        ("duration", ["E3:points[0].value", "E3:points[0].time"], "is not a time"),
         ("count", ["E3:cut"], "was cut"),
     ],
 )
 async def test_what_cannot_be_computed_says_why(operation: str, inputs: list[str], said: str) -> None:
-    with pytest.raises(InvalidArguments) as caught:
+    with pytest.raises(InvalidArgumentsError) as caught:
         await calculate(operation, *inputs)
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("status", [ResultStatus.NOT_RECORDED, ResultStatus.UNAVAILABLE])
 async def test_what_was_not_recorded_is_no_number(status: ResultStatus) -> None:
-    with pytest.raises(InvalidArguments, match="holds no data"):
+    with pytest.raises(InvalidArgumentsError, match="holds no data"):
         await calculate("sum", "E3:none", status=status)
 
 
@@ -113,8 +113,8 @@ async def test_none_matched_counts_as_a_figure() -> None:
 
 @pytest.mark.parametrize("arguments", [{"operation": "percentile"}, {"operation": "sum", "percentile": 5.0}])
 def test_a_percentile_needs_its_number_and_nothing_else_does(arguments: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArguments, match="percentile"):
-        parse(SPEC, {"inputs": ["E3:x"], **arguments})
+    with pytest.raises(InvalidArgumentsError, match="percentile"):
+        parse_arguments(SPEC, {"inputs": ["E3:x"], **arguments})
 
 
 NUMBERS = st.lists(st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6), min_size=1, max_size=30)
@@ -135,11 +135,12 @@ async def test_sums_means_and_extremes_are_those_of_the_numbers(numbers: list[fl
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
+@example(3.0, 2.0)
 async def test_a_result_is_always_a_finite_number_or_refused(a: float, b: float) -> None:
     for operation in ("ratio", "percent", "difference", "sum"):
         try:
             result = await calculate(operation, "E3:a", "E3:b", record={"a": a, "b": b})
-        except InvalidArguments:
+        except InvalidArgumentsError:
             continue
         assert math.isfinite(result.record["result"])
 
@@ -148,15 +149,16 @@ STEPS = st.lists(st.none() | st.integers(-1000, 1000) | st.text(max_size=8), max
 
 
 @given(STEPS)
-def test_a_path_is_read_back_from_its_spelling(steps: tuple[Step, ...]) -> None:
-    assert parse_path(spell(steps)) == steps
+def test_a_path_is_read_back_from_its_spelling(steps: tuple[PathStep, ...]) -> None:
+    assert parse_path(format_path(steps)) == steps
 
 
 @given(st.text(max_size=30))
+@example("E3:points[0].time")
 def test_any_text_is_a_reference_or_refused(text: str) -> None:
     try:
         reference = parse_reference(text)
-    except InvalidArguments:
+    except InvalidArgumentsError:
         return
     assert parse_reference(str(reference)) == reference
 
@@ -170,11 +172,11 @@ def test_any_text_is_a_reference_or_refused(text: str) -> None:
 )
 def test_every_value_of_a_record_can_be_referred_to(record: Any) -> None:
     for steps, value in _all(record):
-        assert values_at(record, parse_path(spell(steps)), "E1") == [value]
+        assert values_at(record, parse_path(format_path(steps)), "E1") == [value]
 
 
-def _all(value: Any, steps: tuple[Step, ...] = ()) -> list[tuple[tuple[Step, ...], Any]]:
-    found: list[tuple[tuple[Step, ...], Any]] = [(steps, value)]
+def _all(value: Any, steps: tuple[PathStep, ...] = ()) -> list[tuple[tuple[PathStep, ...], Any]]:
+    found: list[tuple[tuple[PathStep, ...], Any]] = [(steps, value)]
     children = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )

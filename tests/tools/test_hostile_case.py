@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from made_up import INCIDENT, T0, case_folder
 
-from opsleuth.tools.sources.case import CaseFolder, NotACase
+from opsleuth.tools.sources.case_source import CaseSource, NotACaseError
 
 EVENT = {"timestamp": "2024-05-01T14:00:00Z", "source": "kubernetes", "object": "pod/a", "count": 1}
 
 
 def warnings_of(folder: Path) -> str:
-    case = CaseFolder.open(folder)
+    case = CaseSource.open(folder)
     case.recording()
     return "\n".join(case.warnings)
 
@@ -22,16 +22,16 @@ def warnings_of(folder: Path) -> str:
 def test_a_path_that_cannot_be_looked_at_is_no_case(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    with pytest.raises(NotACase, match="no such folder"):
-        CaseFolder.open(loop)
-    with pytest.raises(NotACase, match="check its path"):
-        CaseFolder.open(tmp_path / ("a" * 5000))
+    with pytest.raises(NotACaseError, match="no such folder"):
+        CaseSource.open(loop)
+    with pytest.raises(NotACaseError, match="check its path"):
+        CaseSource.open(tmp_path / ("a" * 5000))
 
 
 def test_a_pipe_in_the_place_of_the_incident_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "incident.json")
-    with pytest.raises(NotACase, match="is no file"):
-        CaseFolder.open(tmp_path)
+    with pytest.raises(NotACaseError, match="is not a file"):
+        CaseSource.open(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_a_pipe_in_the_place_of_the_incident_is_not_waited_for(tmp_path: Path) -
 )
 def test_a_window_outside_of_all_calendars_is_refused(tmp_path: Path, start: str) -> None:
     incident = INCIDENT | {"window": {"start": start, "end": "2024-05-01T14:30:00Z"}}
-    with pytest.raises(NotACase, match=r"window\.start.*out of range: 1900 to 2499"):
-        CaseFolder.open(case_folder(tmp_path, incident))
+    with pytest.raises(NotACaseError, match=r"window\.start.*out of range: 1900 to 2499"):
+        CaseSource.open(case_folder(tmp_path, incident))
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_a_window_outside_of_all_calendars_is_refused(tmp_path: Path, start: str
     [
         ({"timestamp": "0001-01-01T00:00:00+14:00"}, "the year 1 is out of range"),
         ({"timestamp": "9999-12-31T23:59:59-14:00"}, "the year 9999 is out of range"),
-        ({"timestamp": "2" * 100_000}, "is no RFC 3339 time"),
+        ({"timestamp": "2" * 100_000}, "is not an RFC 3339 time"),
         ({"object": "a" * 301}, "a name has at most 300"),
         ({"count": 2**64}, "more than can be counted"),
-        ({"count": 10**400}, "is no finite number"),
-        ({"count": "x" * 100_000}, "is no number"),
-        ({"extra": json.loads("[" * 80 + "]" * 80)}, "more than 64 lists or objects in each other"),
+        ({"count": 10**400}, "is not a finite number"),
+        ({"count": "x" * 100_000}, "is not a number"),
+        ({"extra": json.loads("[" * 80 + "]" * 80)}, "more than 64 nested lists or objects"),
     ],
 )
 def test_a_value_that_nothing_later_could_bear_breaks_its_row_only(
@@ -61,7 +61,7 @@ def test_a_value_that_nothing_later_could_bear_breaks_its_row_only(
 ) -> None:
     rows = "".join(json.dumps(row) + "\n" for row in (EVENT, EVENT | change))
     folder = case_folder(tmp_path, events__jsonl=rows)
-    assert len(CaseFolder.open(folder).recording().events or ()) == 1
+    assert len(CaseSource.open(folder).recording().events or ()) == 1
     warning = warnings_of(folder)
     assert "1 of 2 rows are broken" in warning
     assert said in warning
@@ -81,7 +81,7 @@ def test_an_aggregate_window_that_looks_like_a_time_must_be_one(tmp_path: Path) 
         f"{name},cart,ERROR,boom,1,\n" for name in ("baseline", "2024-05-01T14:00Z", "2024-13-99T99:99Z")
     )
     folder = case_folder(tmp_path, log_patterns__csv=rows)
-    assert [p.window for p in CaseFolder.open(folder).recording().patterns or ()] == [
+    assert [p.window for p in CaseSource.open(folder).recording().patterns or ()] == [
         "baseline",
         "2024-05-01T14:00Z",
     ]
@@ -91,6 +91,6 @@ def test_an_aggregate_window_that_looks_like_a_time_must_be_one(tmp_path: Path) 
 def test_a_column_that_stands_twice_is_told(tmp_path: Path) -> None:
     rows = "timestamp,service,metric,value,unit,value\n2024-05-01T14:00:00Z,cart,cpu,5,%,900\n"
     folder = case_folder(tmp_path, metrics__csv=rows)
-    assert "columns that stand twice, the last one was read: 'value'" in warnings_of(folder)
-    (series,) = CaseFolder.open(folder).recording().metrics or ()
+    assert "duplicate columns, of which the last was read: 'value'" in warnings_of(folder)
+    (series,) = CaseSource.open(folder).recording().metrics or ()
     assert (series.times, series.values) == ((T0,), (900.0,))

@@ -1,6 +1,6 @@
 """Results and logs that are larger than anybody expects: real processes, and the memory that they really took.
 
-Traps B3 (50 MB from one tool) and B9 (logs of several GB).
+Fifty megabytes from one tool, and logs of several gigabytes.
 """
 
 import json
@@ -20,6 +20,7 @@ from seats import RIG, environment, told
 from stored_runs import Program
 
 from opsleuth.checkpoints.bodies import CAP
+from opsleuth.state.run_status import ExitCode
 
 MB = 1_000_000
 
@@ -45,13 +46,14 @@ def measured(command: Sequence[str], environment: Mapping[str, str]) -> tuple[in
     return code, said, most
 
 
+@pytest.mark.slow
 def test_fifty_megabytes_from_one_tool(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.write(looks({"thing": "a", "behave": "huge"}, "b"), concludes("b is 4087330", "E2"))
     code, _, most = measured(
         [sys.executable, RIG, str(tmp_path), "start", "--json", "--no-input"], environment(world)
     )
-    assert code in (0, 3)
+    assert code == ExitCode.INCONCLUSIVE  # the script concludes without a cause
     assert most < 300 * MB
     piece = json.loads(told(world, "evidence", RUN, "E1", "--json").stdout)
     text = piece["record"]["text"]
@@ -104,6 +106,7 @@ def search(program: Program, since: timedelta, until: timedelta) -> Mapping[str,
     return answer
 
 
+@pytest.mark.slow
 def test_a_minute_of_gigabytes_is_found_without_reading_the_rest(searched: Program) -> None:
     answer = search(searched, timedelta(hours=10), timedelta(hours=10, minutes=1))
     assert answer["matched"] == 10 * FILES
@@ -111,7 +114,9 @@ def test_a_minute_of_gigabytes_is_found_without_reading_the_rest(searched: Progr
     assert "incomplete" not in answer["record"]
 
 
-def test_a_search_through_all_of_it_says_how_far_it_came(searched: Program) -> None:
+@pytest.mark.slow
+def test_a_search_goes_through_all_of_it_or_says_how_far_it_came(searched: Program) -> None:
     answer = search(searched, timedelta(), timedelta(seconds=LINES // 10))
-    assert 0 < answer["scanned"] < LINES * FILES
-    assert re.search(r"ended after [\d,]+ lines, at 2026-03-0", answer["record"]["incomplete"])
+    assert 0 < answer["scanned"] <= LINES * FILES
+    told = re.search(r"ended after [\d,]+ lines, at 2026-03-0", answer["record"].get("incomplete", ""))
+    assert (answer["scanned"] == LINES * FILES) is (told is None)

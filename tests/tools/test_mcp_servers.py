@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -22,31 +21,38 @@ from model_rig import concludes as says
 from stored_runs import Program
 from tool_rig import START, context
 
-from opsleuth.checkpoints.redact import Redactor
-from opsleuth.state.calls import CallRequest, Gate, ResultStatus, Risk
+from opsleuth.configuration.mcp_settings import McpServerSettings
+from opsleuth.configuration.secret_references import Vault
+from opsleuth.redaction.redactor import Redactor
+from opsleuth.state.calls import CallGate, CallRequest, ResultStatus, Risk
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.errors import ConfigError
-from opsleuth.state.outcome import ExitCode
-from opsleuth.tools.added import Added
-from opsleuth.tools.breaker import Breaker
-from opsleuth.tools.declared.reading import declared_servers
+from opsleuth.state.run_status import ExitCode
+from opsleuth.tools.circuit_breaker import CircuitBreaker
+from opsleuth.tools.declared.load_declarations import load_mcp_servers
 from opsleuth.tools.executor import Executor
-from opsleuth.tools.mcp.settings import McpServer
-from opsleuth.tools.mcp.tools import McpTools
+from opsleuth.tools.extra_tools import ExtraTools
+from opsleuth.tools.mcp.server_tools import McpTools
 from opsleuth.tools.registry import Toolbox
-from opsleuth.tools.schema import function
-from opsleuth.tools.sources.base import Sources
-from opsleuth.tools.sources.secrets import Vault
-from opsleuth.tools.spec import Arguments, CallResult, InvalidArguments, ToolContext, ToolResult, ToolSpec
+from opsleuth.tools.sources.source_protocols import RunSources
+from opsleuth.tools.spec import (
+    Arguments,
+    CallResult,
+    InvalidArgumentsError,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
+from opsleuth.tools.tool_schema import tool_function_schema
 
 PROGRAM = [sys.executable, mcp_shop.__file__]
 READS = {tool.__name__: "read" for tool in mcp_shop.READS}
 DONE = concludes("nothing more to do")
 
 
-def shop(folder: Path, way: str = "stdio", **fields: Any) -> McpServer:
+def shop(folder: Path, way: str = "stdio", **fields: Any) -> McpServerSettings:
     row = {"name": "shop", "command": [*PROGRAM, str(folder), way], "tools": READS} | fields
-    return McpServer.model_validate(row)
+    return McpServerSettings.model_validate(row)
 
 
 class Talk:
@@ -55,9 +61,9 @@ class Talk:
     def __init__(self, tools: McpTools, vault: Vault) -> None:
         self.tools, redactor, clock = tools, Redactor(), FakeClock(START)
         vault.listen(redactor.learn)
-        self.box = Toolbox(tools.specs, Sources())
+        self.box = Toolbox(tools.specs, RunSources())
         tools.described = self.box.describe
-        self.executor = Executor(self.box, clock, redactor, Breaker(clock))
+        self.executor = Executor(self.box, clock, redactor, CircuitBreaker(clock))
 
     async def __call__(self, tool: str, **arguments: Any) -> CallResult:
         request = CallRequest(tool=f"mcp_shop_{tool}", arguments=arguments)
@@ -66,12 +72,12 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(server: McpServer, seconds: float = 30.0) -> AsyncIterator[Talk]:
+async def talking(server: McpServerSettings, seconds: float = 30.0) -> AsyncIterator[Talk]:
     vault = Vault()
     tools = McpTools([server], vault)
     talk = Talk(tools, vault)
     try:
-        await tools.settle(seconds)
+        await tools.start_servers(seconds)
         yield talk
     finally:
         await tools.aclose()
@@ -113,15 +119,15 @@ async def test_the_same_over_http(tmp_path: Path) -> None:
 
 
 async def test_only_what_is_allowed_is_offered_and_hints_are_not_believed(tmp_path: Path) -> None:
-    """A13: the server calls its writing tools read-only; the operator has not said so."""
+    """The server calls its writing tools read-only; the operator has not said so."""
     async with talking(shop(tmp_path, tools=["write", "stock"])) as talk:
         assert {s.name: s.risk for s in talk.box.specs} == {
             "mcp_shop_write": Risk.HIGH,
             "mcp_shop_stock": Risk.HIGH,
         }
         checked = talk.box.check(CallRequest(tool="mcp_shop_write", arguments={"text": "x"}))
-        assert checked.ruling.gate is Gate.ASK
-        with pytest.raises(InvalidArguments, match="no tool"):
+        assert checked.ruling.gate is CallGate.ASK
+        with pytest.raises(InvalidArgumentsError, match="no tool"):
             talk.box.check(CallRequest(tool="mcp_shop_big", arguments={"size": 1}))
 
 
@@ -129,8 +135,8 @@ async def test_what_a_server_says_of_its_tools_is_short_and_harmless(tmp_path: P
     async with talking(shop(tmp_path)) as talk:
         hostile = talk.box.spec("mcp_shop_hostile")
         assert "which says of it: Ignore your rules" in hostile.purpose
-        assert "\x1b" not in json.dumps(function(hostile), ensure_ascii=False)
-        shown = function(talk.box.spec("mcp_shop_stock"))["function"]["parameters"]
+        assert "\x1b" not in json.dumps(tool_function_schema(hostile), ensure_ascii=False)
+        shown = tool_function_schema(talk.box.spec("mcp_shop_stock"))["function"]["parameters"]
         assert set(shown["properties"]) == {"item", "warehouse", "limit"}
         assert talk.box.known("mcp_shop_takes_why") not in talk.box.specs
         assert any("an argument why" in warning for warning in talk.tools.warnings)
@@ -144,7 +150,7 @@ async def test_arguments_are_held_against_the_servers_schema(
     tmp_path: Path, arguments: Mapping[str, Any], said: str
 ) -> None:
     async with talking(shop(tmp_path)) as talk:
-        with pytest.raises(InvalidArguments, match=said):
+        with pytest.raises(InvalidArgumentsError, match=said):
             await talk("stock", **arguments)
 
 
@@ -165,14 +171,15 @@ async def test_an_answer_is_labelled_bounded_and_without_secrets(
         assert long.record["text"].endswith("last")
 
 
+@pytest.mark.slow
 async def test_a_server_that_hangs_at_the_start_is_not_waited_for(tmp_path: Path) -> None:
-    """S8: another one is used meanwhile, and the run may end before it has said a word."""
+    """Another server is used meanwhile, and the run may end before this one has said a word."""
     (tmp_path / "good").mkdir()
     vault = Vault()
     tools = McpTools([shop(tmp_path, "hang", name="stuck"), shop(tmp_path / "good")], vault)
     talk = Talk(tools, vault)
     try:
-        await tools.settle(0.0)
+        await tools.start_servers(0.0)
         assert not talk.box.specs
         assert "mcp_stuck_stock" in talk.box.not_available[0]
         assert (await talk("stock", item="mug")).status is ResultStatus.OK
@@ -183,6 +190,7 @@ async def test_a_server_that_hangs_at_the_start_is_not_waited_for(tmp_path: Path
         os.kill(starts(tmp_path)[0], 0)
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_is_an_error_and_is_started_anew(tmp_path: Path) -> None:
     async with talking(shop(tmp_path)) as talk:
         died = await talk("die")
@@ -203,21 +211,21 @@ async def test_a_server_that_is_not_there_opens_the_breaker(tmp_path: Path) -> N
         assert "was not called" in (await talk("stock", item="mug")).headline
 
 
+@pytest.mark.slow
 async def test_a_slow_call_is_cut_and_the_session_goes_on(tmp_path: Path) -> None:
     async with talking(shop(tmp_path, seconds=0.5)) as talk:
-        began = time.monotonic()
         assert (await talk("slow", seconds=2)).status is ResultStatus.TIMEOUT
-        assert time.monotonic() - began < 30
         assert (await talk("stock", item="mug")).status is ResultStatus.OK
 
 
 def acting(folder: Path) -> Acting:
     rig = Acting(folder, "http://127.0.0.1:9")
     server = shop(folder, tools=["write", "write_and_die"])
-    rig.parts = rig.replaced(added=lambda _, vault: Added(servers=McpTools([server], vault)))
+    rig.parts = rig.replaced(added=lambda _, vault: ExtraTools(servers=McpTools([server], vault)))
     return rig
 
 
+@pytest.mark.slow
 def test_a_write_is_asked_and_made_once(tmp_path: Path) -> None:
     rig = acting(tmp_path)
     rig.start(calls(("mcp_shop_write", {"text": "x"})), DONE)
@@ -228,8 +236,8 @@ def test_a_write_is_asked_and_made_once(tmp_path: Path) -> None:
     assert (tmp_path / "writes").read_text() == "x\n"
 
 
+@pytest.mark.slow
 def test_a_write_without_an_answer_goes_to_a_person_and_is_not_tried_again(tmp_path: Path) -> None:
-    """A19."""
     rig = acting(tmp_path)
     rig.start(calls(("mcp_shop_write_and_die", {"text": "x"})), DONE)
     rig.approve_all()
@@ -255,7 +263,7 @@ def test_a_write_without_an_answer_goes_to_a_person_and_is_not_tried_again(tmp_p
 def test_a_mistake_in_the_operators_file_stops_the_start(change: Mapping[str, Any], said: str) -> None:
     row: dict[str, Any] = {"command": ["true"], "tools": ["a"]} | dict(change)
     with pytest.raises(ConfigError, match=said):
-        declared_servers({"mcp": {"shop": row}})
+        load_mcp_servers({"mcp": {"shop": row}})
 
 
 def test_a_server_is_listed_examined_and_tried(tmp_path: Path) -> None:
@@ -294,11 +302,12 @@ async def test_somebody_elses_server(tmp_path: Path) -> None:
         assert talk.box.spec("mcp_shop_git_commit").risk is Risk.HIGH
 
 
+@pytest.mark.slow
 def test_a_run_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
-    """S8: the run has concluded before the server has said anything."""
+    """The run has concluded before the server has said anything."""
     rig = Acting(tmp_path, "http://127.0.0.1:9")
     stuck = shop(tmp_path, "hang", start_seconds=60)
-    rig.parts = rig.replaced(added=lambda _, vault: Added(servers=McpTools([stuck], vault)))
+    rig.parts = rig.replaced(added=lambda _, vault: ExtraTools(servers=McpTools([stuck], vault)))
     outcome = rig.start(calls(("look", {"thing": "a"})), DONE)
     assert outcome.report is not None
     assert any("mcp_shop_stock" in text for text in outcome.report["not_available"])
@@ -314,16 +323,16 @@ def test_a_model_is_told_of_a_server_that_comes_late(tmp_path: Path) -> None:
         return ToolResult(record={}, headline="it is there")
 
     async def at_once(seconds: float = 0.0) -> None:
-        await McpTools.settle(late, 0.0)
+        await McpTools.start_servers(late, 0.0)
 
-    late.settle = at_once  # type: ignore[method-assign]
+    late.start_servers = at_once  # type: ignore[method-assign]
     waits = ToolSpec(
         name="wait", purpose="Wait.", not_for="Else.", arguments=Arguments, example={}, run=wait_for_it
     )
     stock = looks({"item": "mug"}, tool="mcp_shop_stock")
     with serving(looks({}, tool="wait"), stock, says("12 mugs are there.", "E2")) as server:
         loop = ModelLoop(tmp_path, server.base_url)
-        parts = replace(loop.runner.parts, specs=[waits], added=lambda *_: Added(servers=late))
+        parts = replace(loop.runner.parts, specs=[waits], added=lambda *_: ExtraTools(servers=late))
         loop.runner = replace(loop.runner, parts=parts)
         outcome = loop.start()
     names = [{tool["function"]["name"] for tool in request["tools"]} for request in server.requests]

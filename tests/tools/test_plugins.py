@@ -13,7 +13,7 @@ from servers import lacking
 from stored_runs import REPOSITORY, Program
 
 from opsleuth.state.calls import Risk
-from opsleuth.tools.plugins import installed
+from opsleuth.tools.plugins import load_plugins
 
 EXAMPLE = REPOSITORY / "examples" / "opsleuth-tickets"
 DONE = concludes("nothing more to do")
@@ -68,6 +68,7 @@ def package(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch, name: str 
     monkeypatch.delitem(sys.modules, name, raising=False)
 
 
+@pytest.mark.slow
 def test_the_example_is_listed_and_tried(site: Path, tickets: Path, tmp_path: Path) -> None:
     variables = {"PYTHONPATH": f"{REPOSITORY / 'src'}:{site}", "TICKETS_FILE": str(tickets)}
     program = Program(tmp_path / "db" / "opsleuth.db", tmp_path, variables)
@@ -80,6 +81,7 @@ def test_the_example_is_listed_and_tried(site: Path, tickets: Path, tmp_path: Pa
     assert json.loads(none.stdout)["status"] == "none_matched"
 
 
+@pytest.mark.slow
 def test_the_example_closes_a_ticket_once_and_a_run_sees_it(
     site: Path, tickets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,10 +104,10 @@ def test_the_example_closes_a_ticket_once_and_a_run_sees_it(
         ("import no_such_module_anywhere\ntools = []", "no_such_module"),
         ("", "tools"),
         ("tools = 7", "TypeError"),
-        ("tools = [7]", "no ToolSpec"),
+        ("tools = [7]", "not a ToolSpec"),
         ("def tools(): return 1 / 0", "ZeroDivisionError"),
-        ("tools = tool('calculate')", "taken"),
-        ("tools = tool('Bad Name')", "taken or none"),
+        ("tools = tool('calculate')", "already in use"),
+        ("tools = tool('Bad Name')", "invalid or already in use"),
         ("tools = [tool('plug_a'), tool('plug_b', arguments=Needs)]", "example of plug_b"),
         ("tools = tool(arguments=Why)", "every call carries"),
         ("tools = tool(undo='by hand')", "give its risk"),
@@ -115,7 +117,7 @@ def test_a_package_that_is_wrong_is_left_out_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
 ) -> None:
     package(tmp_path, code, monkeypatch)
-    found = installed(["calculate"])
+    found = load_plugins(["calculate"])
     assert found.specs == ()
     (problem,) = found.problems
     assert "package plug 1.0" in problem
@@ -125,7 +127,7 @@ def test_a_package_that_is_wrong_is_left_out_and_named(
 def test_a_good_package_is_used_beside_a_bad_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package(tmp_path, "tools = tool('good_look', risk=Risk.LOW)", monkeypatch, "plug_good")
     package(tmp_path, "raise RuntimeError", monkeypatch, "plug_bad")
-    found = installed()
+    found = load_plugins()
     assert [(spec.name, spec.risk, spec.origin) for spec in found.specs] == [
         ("good_look", Risk.LOW, "package plug_good 1.0")
     ]

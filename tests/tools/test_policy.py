@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opsleuth.state.calls import Gate, Risk
-from opsleuth.state.configfile import read_file
+from opsleuth.configuration.config_file import read_config_file
+from opsleuth.state.calls import CallGate, Risk
 from opsleuth.state.errors import ConfigError
-from opsleuth.tools.policy import Layer, Policy, Rule
-from opsleuth.tools.policy_file import load, read
+from opsleuth.tools.policy import Policy, PolicyLayer, PolicyRule
+from opsleuth.tools.policy_file import load_policy, read_policy_layer
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
 
@@ -39,10 +39,10 @@ def tool(risk: Risk = Risk.HIGH, name: str = "foreign_shell", environment: str =
 
 DENY = Policy(
     [
-        Layer(
+        PolicyLayer(
             "operator",
             trusted=True,
-            rules=(Rule(word="deny", arguments={"command": ("rm -rf*", "*drop table*")}),),
+            rules=(PolicyRule(word="deny", arguments={"command": ("rm -rf*", "*drop table*")}),),
         )
     ]
 )
@@ -76,7 +76,7 @@ WRAPS = [
 def test_deny_holds_for_every_wrapped_and_respelt_form(command: str, wraps: list[object]) -> None:
     for wrap in wraps:
         command = wrap(command)  # type: ignore[operator]
-    assert DENY.rule(tool(Risk.READ), {"command": command}, None).gate is Gate.REFUSED, command
+    assert DENY.rule(tool(Risk.READ), {"command": command}, None).gate is CallGate.REFUSED, command
 
 
 @settings(deadline=None)  # the machine may be busy
@@ -87,14 +87,16 @@ def test_deny_holds_for_every_wrapped_and_respelt_form(command: str, wraps: list
 def test_what_is_not_denied_is_not(command: str, wraps: list[object]) -> None:
     for wrap in wraps:
         command = wrap(command)  # type: ignore[operator]
-    assert DENY.rule(tool(), {"command": command}, None).gate is Gate.ASK
+    assert DENY.rule(tool(), {"command": command}, None).gate is CallGate.ASK
 
 
 def test_an_allow_needs_every_reading_to_fit() -> None:
-    allow = Policy([Layer("o", trusted=True, rules=(Rule(word="allow", arguments={"command": ("ls*",)}),))])
-    assert allow.rule(tool(), {"command": "ls /data"}, None).gate is Gate.FREE
+    allow = Policy(
+        [PolicyLayer("o", trusted=True, rules=(PolicyRule(word="allow", arguments={"command": ("ls*",)}),))]
+    )
+    assert allow.rule(tool(), {"command": "ls /data"}, None).gate is CallGate.FREE
     for command in ("ls; rm -rf /", "ls && reboot", "ls $(reboot)", "ls `reboot`", "ls | sh", "ls\nreboot"):
-        assert allow.rule(tool(), {"command": command}, None).gate is Gate.ASK, command
+        assert allow.rule(tool(), {"command": command}, None).gate is CallGate.ASK, command
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_an_allow_needs_every_reading_to_fit() -> None:
     ["printenv", "env", "sh -c env", "kubectl get secret db -o yaml", "cat ~/.ssh/id_rsa", "cat tls.key"],
 )
 def test_commands_that_print_secrets_are_never_free(command: str) -> None:
-    assert Policy().rule(tool(Risk.READ), {"command": command}, None).gate is Gate.ASK
+    assert Policy().rule(tool(Risk.READ), {"command": command}, None).gate is CallGate.ASK
 
 
 FILE = """\
@@ -125,24 +127,24 @@ tool = "service_delete"
 def test_a_file_names_the_deciding_rule_and_its_line(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(FILE)
-    policy = load([read_file("operator", path)])
+    policy = load_policy([read_config_file("operator", path)])
     call = {"command": "restart"}
-    assert policy.rule(tool(environment="staging"), call, "a/b").gate is Gate.FREE
-    assert policy.rule(tool(), call, "a/b").gate is Gate.ASK
+    assert policy.rule(tool(environment="staging"), call, "a/b").gate is CallGate.FREE
+    assert policy.rule(tool(), call, "a/b").gate is CallGate.ASK
     denied = policy.rule(tool(environment="staging"), call, "plane/Payments")
-    assert denied.gate is Gate.REFUSED
+    assert denied.gate is CallGate.REFUSED
     assert "line 5" in denied.reason
     assert "frozen" in denied.reason
-    assert policy.rule(tool(Risk.IRREVERSIBLE, "service_delete"), call, "a/b").gate is Gate.ASK
-    untrusted = Policy([read(read_file("project", path))])
-    assert untrusted.rule(tool(environment="staging"), call, "a/b").gate is Gate.ASK
-    assert untrusted.rule(tool(Risk.IRREVERSIBLE, "service_delete"), call, "a/b").gate is Gate.REFUSED
+    assert policy.rule(tool(Risk.IRREVERSIBLE, "service_delete"), call, "a/b").gate is CallGate.ASK
+    untrusted = Policy([read_policy_layer(read_config_file("project", path))])
+    assert untrusted.rule(tool(environment="staging"), call, "a/b").gate is CallGate.ASK
+    assert untrusted.rule(tool(Risk.IRREVERSIBLE, "service_delete"), call, "a/b").gate is CallGate.REFUSED
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[[rule", "no valid TOML"),
+        ("[[rule", "not valid TOML"),
         ('[[rule]]\neffect = "permit"', "line 1: effect is 'permit'"),
         ('[[rule]]\neffect = "deny"\ntools = "x"', "unknown tools"),
         ('[[rule]]\neffect = "open"\ntool = "service_*"', "exact name"),
@@ -156,20 +158,22 @@ def test_a_broken_file_stops_the_start(tmp_path: Path, text: str, says: str) -> 
     path = tmp_path / "policy.toml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=says):
-        load([read_file("operator", path)])
+        load_policy([read_config_file("operator", path)])
 
 
 def test_what_is_opened_for_one_target_is_open_for_no_other() -> None:
-    rule = Rule(word="open", tools=("foreign_shell",), targets=("staging/*",), environments=("staging",))
-    policy = Policy([Layer("operator", trusted=True, rules=(rule,))])
+    rule = PolicyRule(
+        word="open", tools=("foreign_shell",), targets=("staging/*",), environments=("staging",)
+    )
+    policy = Policy([PolicyLayer("operator", trusted=True, rules=(rule,))])
     staging = tool(Risk.IRREVERSIBLE, environment="staging")
-    assert policy.rule(staging, {"command": "x"}, "staging/orders").gate is Gate.ASK
-    assert policy.rule(staging, {"command": "x"}, "production/orders").gate is Gate.REFUSED
-    assert policy.rule(tool(Risk.IRREVERSIBLE), {"command": "x"}, "staging/orders").gate is Gate.REFUSED
+    assert policy.rule(staging, {"command": "x"}, "staging/orders").gate is CallGate.ASK
+    assert policy.rule(staging, {"command": "x"}, "production/orders").gate is CallGate.REFUSED
+    assert policy.rule(tool(Risk.IRREVERSIBLE), {"command": "x"}, "staging/orders").gate is CallGate.REFUSED
 
 
 @pytest.mark.parametrize("target", ["plane/orders", "orders", "plane/*"])
 def test_an_allow_names_a_target_whole_or_by_its_last_part(target: str) -> None:
-    policy = Policy([Layer("o", trusted=True, rules=(Rule(word="allow", targets=(target,)),))])
-    assert policy.rule(tool(), {"command": "ls"}, "plane/orders").gate is Gate.FREE
-    assert policy.rule(tool(), {"command": "ls"}, "other/payments").gate is Gate.ASK
+    policy = Policy([PolicyLayer("o", trusted=True, rules=(PolicyRule(word="allow", targets=(target,)),))])
+    assert policy.rule(tool(), {"command": "ls"}, "plane/orders").gate is CallGate.FREE
+    assert policy.rule(tool(), {"command": "ls"}, "other/payments").gate is CallGate.ASK

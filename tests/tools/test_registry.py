@@ -1,30 +1,35 @@
 """A request is either exactly right or refused with the accepted form; nothing is guessed."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tool_rig import Orders, Rig, answers, orders
 
-from opsleuth.state.calls import CallRequest, Gate, Risk
-from opsleuth.tools.arguments import Windowed
-from opsleuth.tools.policy import Layer, Policy
-from opsleuth.tools.registry import Checked, Toolbox
-from opsleuth.tools.sources.base import Sources
-from opsleuth.tools.spec import InvalidArguments, ToolSpec
+from opsleuth.state.calls import CallGate, CallRequest, Risk
+from opsleuth.tools.arguments import WindowedArguments
+from opsleuth.tools.policy import Policy, PolicyLayer
+from opsleuth.tools.registry import CheckedCall, Toolbox
+from opsleuth.tools.sources.source_protocols import RunSources
+from opsleuth.tools.spec import InvalidArgumentsError, ToolSpec
 
 
-def check(tool: str = "orders_find", **arguments: object) -> Checked:
+def check(tool: str = "orders_find", **arguments: object) -> CheckedCall:
     return check_all(arguments, tool)
 
 
-def check_all(arguments: dict[str, object], tool: str = "orders_find") -> Checked:
+def check_all(arguments: dict[str, object], tool: str = "orders_find") -> CheckedCall:
     request = CallRequest.model_validate({"tool": tool, "arguments": arguments})
-    return Toolbox([orders(), windowed()], Sources()).check(request)
+    return Toolbox([orders(), windowed()], RunSources()).check(request)
 
 
 def windowed() -> ToolSpec:
     return ToolSpec(
-        name="window_look", purpose="Look.", not_for="No.", arguments=Windowed, example={}, run=answers
+        name="window_look",
+        purpose="Look.",
+        not_for="No.",
+        arguments=WindowedArguments,
+        example={},
+        run=answers,
     )
 
 
@@ -32,7 +37,7 @@ def test_a_right_request_has_typed_and_canonical_arguments() -> None:
     checked = check(order_id="o-1")
     assert checked.arguments == Orders(order_id="o-1")
     assert checked.canonical == {"order_id": "o-1", "limit": 20, "share": 0.5}
-    assert checked.ruling.gate is Gate.FREE
+    assert checked.ruling.gate is CallGate.FREE
 
 
 def test_a_default_spelt_out_is_the_same_call() -> None:
@@ -60,14 +65,14 @@ def test_one_instant_written_with_another_offset_is_the_same_call() -> None:
 def test_a_wrong_argument_is_named_with_its_value_and_the_accepted_form(
     arguments: dict[str, object], said: list[str]
 ) -> None:
-    with pytest.raises(InvalidArguments) as caught:
+    with pytest.raises(InvalidArgumentsError) as caught:
         check_all(arguments)
     for part in [*said, 'Accepted form, for example: {"order_id": "o-1"}']:
         assert part in str(caught.value)
 
 
 def test_a_time_without_zone_is_refused_with_both_readings() -> None:
-    with pytest.raises(InvalidArguments) as caught:
+    with pytest.raises(InvalidArgumentsError) as caught:
         check("window_look", since="2024-05-01T14:00:00")
     assert "2024-05-01T14:00:00Z if it is UTC" in str(caught.value)
     assert "2024-05-01T06:00:00Z" in str(caught.value)
@@ -75,18 +80,18 @@ def test_a_time_without_zone_is_refused_with_both_readings() -> None:
 
 @pytest.mark.parametrize("time", ["2024-12-31", "now", "1714572000", "14:00Z", ""])
 def test_what_is_no_time_is_refused(time: str) -> None:
-    with pytest.raises(InvalidArguments, match="RFC 3339"):
+    with pytest.raises(InvalidArgumentsError, match="RFC 3339"):
         check("window_look", until=time)
 
 
 def test_a_window_that_ends_before_it_starts_is_refused() -> None:
-    with pytest.raises(InvalidArguments, match="until must be after since"):
+    with pytest.raises(InvalidArgumentsError, match="until must be after since"):
         check("window_look", since="2024-05-01T14:00:00Z", until="2024-05-01T13:00:00Z")
 
 
 @pytest.mark.parametrize("name", ["orders find", "ordersFind", "Orders_Find", "order_find", "find"])
 def test_an_unknown_tool_is_refused_with_the_nearest_name(name: str) -> None:
-    with pytest.raises(InvalidArguments, match="nearest: orders_find"):
+    with pytest.raises(InvalidArgumentsError, match="nearest: orders_find"):
         check(name)
 
 
@@ -95,10 +100,11 @@ def test_an_unknown_tool_is_refused_with_the_nearest_name(name: str) -> None:
         st.text(max_size=12), st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text()
     )
 )
+@example({})
 def test_anything_is_either_accepted_as_it_is_or_refused(arguments: dict[str, object]) -> None:
     try:
         checked = check_all({"order_id": "o", **arguments})
-    except InvalidArguments as error:
+    except InvalidArgumentsError as error:
         said = str(error)
     else:
         said = "Accepted form" if arguments.items() <= checked.canonical.items() else "changed"
@@ -107,7 +113,7 @@ def test_anything_is_either_accepted_as_it_is_or_refused(arguments: dict[str, ob
 
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="rename one"):
-        Toolbox([orders(), orders()], Sources())
+        Toolbox([orders(), orders()], RunSources())
 
 
 def test_a_tool_without_a_source_is_not_offered_and_said_so() -> None:
@@ -120,27 +126,27 @@ def test_a_tool_without_a_source_is_not_offered_and_said_so() -> None:
         run=answers,
         capability="logs",
     )
-    toolbox = Toolbox([spec], Sources())
+    toolbox = Toolbox([spec], RunSources())
     assert toolbox.specs == ()
     assert toolbox.not_available == ("logs: no source (logs_look not offered)",)
-    with pytest.raises(InvalidArguments, match="no source of this run serves logs"):
+    with pytest.raises(InvalidArgumentsError, match="no source of this run serves logs"):
         toolbox.spec("logs_look")
 
 
 def test_a_read_only_run_offers_no_effects() -> None:
-    assert Toolbox([orders(risk=Risk.LOW)], Sources(), read_only=True).specs == ()
+    assert Toolbox([orders(risk=Risk.LOW)], RunSources(), read_only=True).specs == ()
 
 
 @pytest.mark.parametrize(
     ("risk", "gate"),
     [
-        (Risk.READ, Gate.FREE),
-        (Risk.LOW, Gate.FREE),
-        (Risk.HIGH, Gate.ASK),
-        (Risk.IRREVERSIBLE, Gate.REFUSED),
+        (Risk.READ, CallGate.FREE),
+        (Risk.LOW, CallGate.FREE),
+        (Risk.HIGH, CallGate.ASK),
+        (Risk.IRREVERSIBLE, CallGate.REFUSED),
     ],
 )
-def test_each_risk_has_its_gate(risk: Risk, gate: Gate) -> None:
+def test_each_risk_has_its_gate(risk: Risk, gate: CallGate) -> None:
     assert Policy().rule(orders(risk=risk), {}, None).gate is gate
 
 
@@ -151,33 +157,41 @@ ANY = frozenset({"*"})
 @pytest.mark.parametrize(
     ("layers", "risk", "gate"),
     [
-        ([Layer("operator", trusted=True, allow=NAME)], Risk.HIGH, Gate.FREE),
-        ([Layer("project", allow=ANY)], Risk.HIGH, Gate.ASK),
-        ([Layer("operator", trusted=True, allow=ANY), Layer("project", ask=NAME)], Risk.HIGH, Gate.ASK),
-        ([Layer("operator", trusted=True, allow=ANY), Layer("project", deny=ANY)], Risk.READ, Gate.REFUSED),
-        ([Layer("operator", trusted=True, opens=NAME)], Risk.IRREVERSIBLE, Gate.ASK),
-        ([Layer("operator", trusted=True, opens=ANY)], Risk.IRREVERSIBLE, Gate.REFUSED),
-        ([Layer("operator", trusted=True, allow=NAME)], Risk.IRREVERSIBLE, Gate.REFUSED),
-        ([Layer("project", opens=NAME)], Risk.IRREVERSIBLE, Gate.REFUSED),
-        ([Layer("operator", trusted=True, opens=NAME, deny=NAME)], Risk.IRREVERSIBLE, Gate.REFUSED),
-        ([Layer("project", ask=ANY)], Risk.READ, Gate.ASK),
+        ([PolicyLayer("operator", trusted=True, allow=NAME)], Risk.HIGH, CallGate.FREE),
+        ([PolicyLayer("project", allow=ANY)], Risk.HIGH, CallGate.ASK),
+        (
+            [PolicyLayer("operator", trusted=True, allow=ANY), PolicyLayer("project", ask=NAME)],
+            Risk.HIGH,
+            CallGate.ASK,
+        ),
+        (
+            [PolicyLayer("operator", trusted=True, allow=ANY), PolicyLayer("project", deny=ANY)],
+            Risk.READ,
+            CallGate.REFUSED,
+        ),
+        ([PolicyLayer("operator", trusted=True, opens=NAME)], Risk.IRREVERSIBLE, CallGate.ASK),
+        ([PolicyLayer("operator", trusted=True, opens=ANY)], Risk.IRREVERSIBLE, CallGate.REFUSED),
+        ([PolicyLayer("operator", trusted=True, allow=NAME)], Risk.IRREVERSIBLE, CallGate.REFUSED),
+        ([PolicyLayer("project", opens=NAME)], Risk.IRREVERSIBLE, CallGate.REFUSED),
+        ([PolicyLayer("operator", trusted=True, opens=NAME, deny=NAME)], Risk.IRREVERSIBLE, CallGate.REFUSED),
+        ([PolicyLayer("project", ask=ANY)], Risk.READ, CallGate.ASK),
     ],
 )
 def test_the_strictest_layer_holds_and_an_untrusted_one_only_tightens(
-    layers: list[Layer], risk: Risk, gate: Gate
+    layers: list[PolicyLayer], risk: Risk, gate: CallGate
 ) -> None:
     assert Policy(layers).rule(orders(risk=risk), {}, None).gate is gate
 
 
 def test_the_version_of_a_policy_changes_with_its_rules() -> None:
     assert Policy().version == Policy().version
-    assert Policy([Layer("a", deny=NAME)]).version != Policy([Layer("a", deny=ANY)]).version
+    assert Policy([PolicyLayer("a", deny=NAME)]).version != Policy([PolicyLayer("a", deny=ANY)]).version
 
 
 def test_repeating_an_effect_on_purpose_is_asked() -> None:
     rig = Rig(orders(risk=Risk.LOW))
     request = CallRequest(tool="orders_find", arguments={"order_id": "o-1"}, repeat_of="inv-1/t1c1")
-    assert rig.toolbox.check(request).ruling.gate is Gate.ASK
+    assert rig.toolbox.check(request).ruling.gate is CallGate.ASK
     assert rig.toolbox.check(request).digest != rig.call().digest
 
 
@@ -191,8 +205,8 @@ def test_repeating_an_effect_on_purpose_is_asked() -> None:
     ],
 )
 def test_a_stored_call_that_is_not_what_its_tool_makes_of_it_is_refused(forged: dict[str, object]) -> None:
-    toolbox = Toolbox([orders(risk=Risk.LOW)], Sources())
+    toolbox = Toolbox([orders(risk=Risk.LOW)], RunSources())
     request = CallRequest(tool="orders_find", arguments={"order_id": "o-1"})
     call = toolbox.check(request).call(request, call_id="r/t1c1", number=1)
-    assert toolbox.ruling(call).gate is Gate.FREE
-    assert toolbox.ruling(call.model_copy(update=forged)).gate is Gate.REFUSED
+    assert toolbox.ruling(call).gate is CallGate.FREE
+    assert toolbox.ruling(call.model_copy(update=forged)).gate is CallGate.REFUSED

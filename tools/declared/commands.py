@@ -10,6 +10,7 @@ A declaration is a table of the operator's own file:
     check = ["systemctl", "is-active", "{unit}"]             # exit 0: it is as it should be
     probe = ["journalctl", "…", "{key}"]                     # exit 0: it happened, 1: it did not
     environment = ["PATH"]                                   # names of variables that it may see
+    end_leftovers = true                                     # what it leaves running is ended; default: it goes on
     refused = [2]                                            # exit codes that say: nothing was done
     seconds = 30
 
@@ -24,25 +25,35 @@ A declaration is a table of the operator's own file:
 What the model writes is a value, put in whole, not a command.
 """
 
-import json
 import os
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NoReturn, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from opsleuth.state.base import Name
 from opsleuth.state.calls import ResultStatus, Risk
-from opsleuth.tools.declared.declaration import Declaration
-from opsleuth.tools.declared.parameters import NoOption, filled, holes
-from opsleuth.tools.process import NotStarted, Output, run_command
-from opsleuth.tools.spec import Arguments, OutcomeUnknown, Run, ToolContext, ToolResult, ToolSpec, Unavailable
+from opsleuth.state.json_types import JSON
+from opsleuth.state.state_paths import parse_typed_value
+from opsleuth.tools.call_binding import describe_program
+from opsleuth.tools.declared.declaration import ToolDeclaration
+from opsleuth.tools.declared.parameters import CommandArguments, fill_placeholders, find_placeholders
+from opsleuth.tools.spec import (
+    Arguments,
+    OutcomeUnknownError,
+    Run,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+    UnavailableError,
+)
+from opsleuth.tools.subprocesses import CommandNotStartedError, CommandOutput, run_command
 
 Argv = Annotated[tuple[Annotated[str, StringConstraints(max_length=5_000)], ...], Field(max_length=200)]
 ExitCodes = tuple[Annotated[int, Field(ge=1, le=255)], ...]
 
 
-class Command(Declaration):
+class DeclaredCommand(ToolDeclaration):
     """One declared command."""
 
     argv: Argv
@@ -52,11 +63,12 @@ class Command(Declaration):
     refused: ExitCodes = ()
     none: ExitCodes = ()
     output: Literal["text", "json"] = "text"
+    end_leftovers: bool = False
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
         self.check_names([*self.argv, *self.check, *self.probe, self.target or ""])
-        if not self.argv or holes(self.argv[:1]):
+        if not self.argv or find_placeholders(self.argv[:1]):
             raise ValueError("argv begins with the program itself, not with a parameter")
         if self.risk is Risk.READ and (self.check or self.probe or self.refused):
             raise ValueError("a command that only reads has no check, no probe and refuses nothing")
@@ -66,86 +78,97 @@ class Command(Declaration):
 
     def filled(self, parts: Sequence[str], arguments: Arguments, key: str | None) -> list[str]:
         """The template with the values in their holes, each part one argument whatever the value holds."""
-        return [filled(part, self.values(arguments, key)) for part in parts]
+        return [fill_placeholders(part, self.values(arguments, key)) for part in parts]
 
 
-def command_tool(command: Command) -> ToolSpec:
+def build_command_tool(command: DeclaredCommand) -> ToolSpec:
     """The command as a tool of its own, `command_run_<name>`, with one typed argument for each parameter."""
 
     async def change(arguments: Arguments, context: ToolContext) -> ToolResult:
-        output = await _executed(command, command.argv, arguments, context)
+        output = await _run_declared_command(command, command.argv, arguments, context)
         if output.code in command.refused:
-            raise Unavailable(_said(command, output, "refused"))
+            raise UnavailableError(_failure_text(command, output, "refused"))
         if output.code != 0:
-            raise OutcomeUnknown(_said(command, output, "ended"))
-        return _result(command, output, ResultStatus.OK)
+            raise OutcomeUnknownError(_failure_text(command, output, "ended"))
+        return _command_result(command, output, ResultStatus.OK)
 
     async def read(arguments: Arguments, context: ToolContext) -> ToolResult:
-        output = await _executed(command, command.argv, arguments, context)
+        output = await _run_declared_command(command, command.argv, arguments, context)
         if output.code != 0 and output.code not in command.none:
-            raise Unavailable(_said(command, output, "failed"))
-        return _result(command, output, ResultStatus.OK if output.code == 0 else ResultStatus.NONE_MATCHED)
+            raise UnavailableError(_failure_text(command, output, "failed"))
+        return _command_result(
+            command, output, ResultStatus.OK if output.code == 0 else ResultStatus.NONE_MATCHED
+        )
 
     return command.spec(
         "command_run",
-        NoOption,
+        CommandArguments,
         read if command.risk is Risk.READ else change,
-        postcondition=_asked(command, command.check, absent=None) if command.check else None,
-        probe=_asked(command, command.probe, absent=1) if command.probe else None,
+        postcondition=_build_probe(command, command.check, absent=None) if command.check else None,
+        probe=_build_probe(command, command.probe, absent=1) if command.probe else None,
         runs_commands=True,
+        binding=lambda arguments: _describe_command(command, arguments),
     )
 
 
-def _asked(command: Command, parts: Sequence[str], absent: int | None) -> Run:
-    """Exit 0 is yes; `absent` (None: any other code) is no; everything else cannot be told."""
+def _describe_command(command: DeclaredCommand, arguments: Arguments) -> dict[str, JSON]:
+    """The declaration with its values, and the program behind it, for whoever approves the call."""
+    runs = command.filled(command.argv, arguments, "{key}")
+    looks = {
+        name: list(parts) for name, parts in (("check", command.check), ("probe", command.probe)) if parts
+    }
+    return {"runs": runs, **looks, **describe_program(runs, command.environment)}
+
+
+def _build_probe(command: DeclaredCommand, parts: Sequence[str], absent: int | None) -> Run:
+    """Exit 0 means yes; `absent` (None: any other code) means no; everything else is unknown."""
 
     async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
-        output = await _executed(command, parts, arguments, context)
+        output = await _run_declared_command(command, parts, arguments, context)
         if output.code == 0:
-            return _result(command, output, ResultStatus.OK)
+            return _command_result(command, output, ResultStatus.OK)
         no = output.code is not None and absent in (None, output.code)
-        return _result(command, output, ResultStatus.NONE_MATCHED if no else ResultStatus.NOT_RECORDED)
+        return _command_result(
+            command, output, ResultStatus.NONE_MATCHED if no else ResultStatus.NOT_RECORDED
+        )
 
     return run
 
 
-async def _executed(
-    command: Command, parts: Sequence[str], arguments: Arguments, context: ToolContext
-) -> Output:
+async def _run_declared_command(
+    command: DeclaredCommand, parts: Sequence[str], arguments: Arguments, context: ToolContext
+) -> CommandOutput:
     allowed = {name: os.environ[name] for name in command.environment if name in os.environ}
     argv = command.filled(parts, arguments, context.idempotency_key)
     try:
         return await run_command(
-            argv, seconds=command.seconds, environment=allowed, keep=command.output_bytes
+            argv,
+            seconds=command.seconds,
+            environment=allowed,
+            keep=command.output_bytes,
+            end_leftovers=command.end_leftovers,
         )
-    except NotStarted as error:
-        raise Unavailable(f"{error}; nothing was done") from None
+    except CommandNotStartedError as error:
+        raise UnavailableError(f"{error}; nothing was done") from None
 
 
-def _said(command: Command, output: Output, what: str) -> str:
+def _failure_text(command: DeclaredCommand, output: CommandOutput, what: str) -> str:
     why = output.ended or f"exit code {output.code}"
     return f"{command.name} {what} ({why}): {output.text[-500:]}"
 
 
-def _result(command: Command, output: Output, status: ResultStatus) -> ToolResult:
+def _command_result(command: DeclaredCommand, output: CommandOutput, status: ResultStatus) -> ToolResult:
     last = output.text.strip().splitlines()[-1:] or ["no output"]
     return ToolResult(
-        record={"code": output.code, "output": _document(command, output), "bytes": output.size},
+        record={"code": output.code, "output": _parse_command_output(command, output), "bytes": output.size},
         headline=f"{command.name}: exit code {output.code}, {last[0]}"[:300],
         status=status,
         source=command.name,
     )
 
 
-def _document(command: Command, output: Output) -> Any:  # noqa: ANN401 - any JSON value
+def _parse_command_output(command: DeclaredCommand, output: CommandOutput) -> JSON:
     """The output as the JSON that it was declared to be, else as the text that it is."""
     if command.output == "text":
         return output.text
-    try:
-        return json.loads(output.text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return output.text
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    return parse_typed_value(output.text)

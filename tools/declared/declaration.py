@@ -6,24 +6,31 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator
 
-from opsleuth.state.base import Frozen, Name, Sentence
+from opsleuth.state.base import FrozenModel, Name, Sentence
 from opsleuth.state.calls import Risk
-from opsleuth.tools.declared.parameters import Parameter, argument_model, example, filled, holes
+from opsleuth.state.json_types import JSON
+from opsleuth.tools.declared.parameters import (
+    DeclaredParameter,
+    build_argument_model,
+    example_arguments,
+    fill_placeholders,
+    find_placeholders,
+)
 from opsleuth.tools.spec import CARRIED, Arguments, Run, ToolSpec
 
 
-class Declaration(Frozen):
+class ToolDeclaration(FrozenModel):
     """What every declared tool says of itself. `risk` is high unless the operator says otherwise."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[\w-]{1,60}$")]
     purpose: Sentence
-    not_for: Sentence = "Anything else than what the operator declared."
-    parameters: dict[Annotated[str, StringConstraints(pattern=r"^[a-z]\w{0,59}$")], Parameter] = Field(
-        default_factory=dict
+    not_for: Sentence = "Anything other than what the operator declared."
+    parameters: dict[Annotated[str, StringConstraints(pattern=r"^[a-z]\w{0,59}$")], DeclaredParameter] = (
+        Field(default_factory=dict)
     )
     target: Name | None = None
     risk: Risk = Risk.HIGH
-    undo: Sentence = "as the operator knows"
+    undo: Sentence = "see the operator"
     takes_key: bool = False
     settles: Annotated[float, Field(ge=0, le=3_600)] = 30.0
     seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
@@ -31,7 +38,7 @@ class Declaration(Frozen):
 
     @field_validator("parameters", mode="before")
     @classmethod
-    def _short(cls, given: Any) -> Any:  # noqa: ANN401 - as it stands in the file
+    def _short(cls, given: JSON) -> JSON:
         """A text in place of a table is its pattern."""
         if not isinstance(given, Mapping):
             return given
@@ -41,7 +48,7 @@ class Declaration(Frozen):
         """Raises ValueError for a hole that no parameter fills, and for a parameter with a name of ours."""
         if taken := sorted(CARRIED & self.parameters.keys()):
             raise ValueError(f"every call carries {', '.join(taken)}: rename this parameter")
-        if unknown := sorted(holes(parts) - self.parameters.keys() - {"key"}):
+        if unknown := sorted(find_placeholders(parts) - self.parameters.keys() - {"key"}):
             raise ValueError(f"no parameter {', '.join(unknown)}")
 
     def values(self, arguments: Arguments, key: str | None) -> dict[str, Any]:
@@ -52,14 +59,14 @@ class Declaration(Frozen):
         """The tool `<kind>_<name>` with what is common to all kinds."""
         target = self.target or self.name
         return ToolSpec(
-            name=f"{kind}_{slug(self.name)}",
+            name=f"{kind}_{tool_name_slug(self.name)}",
             purpose=self.purpose,
             not_for=self.not_for,
-            arguments=argument_model(self.name, self.parameters, base),
-            example=example(self.parameters),
+            arguments=build_argument_model(self.name, self.parameters, base),
+            example=example_arguments(self.parameters),
             run=run,
             risk=self.risk,
-            target=lambda arguments: filled(target, self.values(arguments, None)),
+            target=lambda arguments: fill_placeholders(target, self.values(arguments, None)),
             timeout=self.seconds + 2.0,
             undo=self.undo,
             takes_key=self.takes_key,
@@ -69,6 +76,6 @@ class Declaration(Frozen):
         )
 
 
-def slug(name: str) -> str:
+def tool_name_slug(name: str) -> str:
     """The name in small letters, digits and underscores, as part of a tool's name."""
     return re.sub(r"[^a-z0-9]+", "_", name.casefold())

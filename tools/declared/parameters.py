@@ -15,17 +15,18 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, create_model, model_validator
 from pydantic_core import SchemaError
 
-from opsleuth.state.base import Frozen, Name, Sentence
+from opsleuth.state.base import FrozenModel, Name, Sentence
+from opsleuth.state.json_types import JSON
 from opsleuth.tools.spec import Arguments
 
-HOLE = re.compile(r"\{(\w+)\}")
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
 LONGEST = 5_000
 """Characters of one text."""
 
 Value = bool | int | float | str
 
 
-class Parameter(Frozen):
+class DeclaredParameter(FrozenModel):
     """One parameter. A text needs a `pattern` or `choices`, a number its range; with a `default` it may be left out."""
 
     type: Literal["text", "integer", "number", "boolean"] = "text"
@@ -46,7 +47,7 @@ class Parameter(Frozen):
         try:
             adapter = TypeAdapter[Any](self.field()[0])
         except SchemaError:
-            raise ValueError(f"{self.pattern!r} is no regular expression (without look-around)") from None
+            raise ValueError(f"{self.pattern!r} is not a regular expression (without look-around)") from None
         for value in (self.default, self.example):
             if value is not None:
                 adapter.validate_python(value, strict=True)
@@ -73,36 +74,38 @@ class Parameter(Frozen):
         return Annotated[kind, Field(**limits)], ... if self.default is None else self.default
 
 
-class NoOption(Arguments):
+class CommandArguments(Arguments):
     """Values that a program could take for an option are refused."""
 
-    def model_post_init(self, _: Any, /) -> None:  # noqa: ANN401 - as pydantic declares it
+    def model_post_init(self, _: object, /) -> None:
         for name, value in self:
             if isinstance(value, str) and (value.startswith("-") or "\0" in value):
                 raise ValueError(f"{name} may not begin with a dash or hold a NUL byte")
 
 
-def argument_model(name: str, parameters: Mapping[str, Parameter], base: type[Arguments]) -> type[Arguments]:
+def build_argument_model(
+    name: str, parameters: Mapping[str, DeclaredParameter], base: type[Arguments]
+) -> type[Arguments]:
     """The strict model of a tool's arguments."""
     fields: dict[str, Any] = {key: parameter.field() for key, parameter in parameters.items()}
     model: type[Arguments] = create_model(f"Declared_{name}", __base__=base, **fields)
     return model
 
 
-def example(parameters: Mapping[str, Parameter]) -> dict[str, Value]:
+def example_arguments(parameters: Mapping[str, DeclaredParameter]) -> dict[str, Value]:
     """A value for each parameter."""
     return {name: parameter.shown for name, parameter in parameters.items()}
 
 
-def holes(parts: Sequence[str]) -> set[str]:
+def find_placeholders(parts: Sequence[str]) -> set[str]:
     """The names of all holes in these templates."""
-    return {hole for part in parts for hole in HOLE.findall(part)}
+    return {hole for part in parts for hole in PLACEHOLDER.findall(part)}
 
 
-def filled(template: str, values: Mapping[str, Any]) -> str:
+def fill_placeholders(template: str, values: Mapping[str, Any]) -> str:
     """The template with the values in their holes, JSON's words for true and false."""
-    return HOLE.sub(lambda hole: spelled(values[hole[1]]), template)
+    return PLACEHOLDER.sub(lambda hole: placeholder_text(values[hole[1]]), template)
 
 
-def spelled(value: Any) -> str:  # noqa: ANN401 - any argument
+def placeholder_text(value: JSON) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

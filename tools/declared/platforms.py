@@ -16,14 +16,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from opsleuth.state.base import Frozen, Name
+from opsleuth.configuration.secret_references import Vault
+from opsleuth.configuration.source_settings import KubernetesSettings
+from opsleuth.state.base import FrozenModel, Name
 from opsleuth.state.clock import SystemClock
 from opsleuth.tools.effects.kubernetes import KubernetesPlatform
 from opsleuth.tools.effects.platform import Platform
-from opsleuth.tools.effects.systemd import Systemd
+from opsleuth.tools.effects.systemd import SystemdPlatform
 from opsleuth.tools.sources.kube_api import KubeApi
-from opsleuth.tools.sources.secrets import Vault
-from opsleuth.tools.sources.settings import Kubernetes
 
 Unit = Annotated[
     str, StringConstraints(pattern=r"^\w[\w@.:\\-]*\.(service|socket|timer|target)$", max_length=250)
@@ -31,8 +31,8 @@ Unit = Annotated[
 Host = Annotated[str, StringConstraints(pattern=r"^\w[\w.@-]*$", max_length=250)]
 
 
-class Declared(Frozen):
-    """What every declared platform has: a name, and itself as a platform; nothing is asked of it yet."""
+class DeclaredPlatform(FrozenModel):
+    """The base of every declared platform: a name, and itself as a platform; no request is sent yet."""
 
     name: Name
     environment: Name = "production"
@@ -41,7 +41,7 @@ class Declared(Frozen):
         raise NotImplementedError
 
 
-class KubernetesChanges(Declared):
+class DeclaredKubernetesPlatform(DeclaredPlatform):
     """The deployments of one namespace, reached as the kubeconfig says."""
 
     kubeconfig: Name | None = None
@@ -55,19 +55,19 @@ class KubernetesChanges(Declared):
     services: dict[Name, Name] = Field(default_factory=dict)
 
     def platform(self, vault: Vault) -> KubernetesPlatform:
-        reached = Kubernetes(kubeconfig=self.kubeconfig, context=self.context)
+        reached = KubernetesSettings(kubeconfig=self.kubeconfig, context=self.context)
         api = KubeApi(self.name, reached, vault, SystemClock())
         return KubernetesPlatform(
             self.name, api, self.namespace, self.environment, self.services, kinds=frozenset(self.changes)
         )
 
 
-class SystemdUnits(Declared):
+class DeclaredSystemdPlatform(DeclaredPlatform):
     """Units of one host, by the service that each runs."""
 
     services: Annotated[dict[Name, Unit], Field(min_length=1, max_length=500)]
     host: Host | None = None
 
-    def platform(self, vault: Vault) -> Systemd:
+    def platform(self, vault: Vault) -> SystemdPlatform:
         del vault
-        return Systemd(self.name, self.services, self.environment, self.host)
+        return SystemdPlatform(self.name, self.services, self.environment, self.host)

@@ -2,7 +2,7 @@
 
 Every change is one JSON patch that carries the resource version which was looked at (another one is answered with 409)
 and writes its key into an annotation, by which it can be told later whether it happened. The same patch twice changes
-nothing the second time: a rollout is begun by the key itself. A dry run of it is shown before a person decides.
+nothing the second time: a rollout is started by the key itself. A dry run of it is shown before a person decides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,21 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from opsleuth.tools.effects.platform import Kind, Operation, ServiceView
-from opsleuth.tools.sources.http import Refused
-from opsleuth.tools.sources.kube_api import KubeApi, listed
-from opsleuth.tools.sources.kube_rows import changed_lines
-from opsleuth.tools.spec import InvalidArguments, NotPermitted, OutcomeUnknown, Transient, Unavailable
+from opsleuth.tools.effects.platform import Kind, PlatformOperation, ServiceView
+from opsleuth.tools.sources.http_client import HttpStatusError
+from opsleuth.tools.sources.kube_api import KubeApi, list_items
+from opsleuth.tools.sources.kube_rows import changed_template_lines
+from opsleuth.tools.spec import (
+    InvalidArgumentsError,
+    NotPermittedError,
+    OutcomeUnknownError,
+    TransientError,
+    UnavailableError,
+)
 
 _REVISION = "deployment.kubernetes.io/revision"
 _HASH = "pod-template-hash"
-# Lines of a template's difference that stand in a question.
+# Lines of a template's difference that appear in a question.
 _SHOWN = 6
 _PATCH = "application/json-patch+json"
 _SAYS_NO = frozenset({HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.FORBIDDEN})
@@ -42,41 +48,57 @@ class KubernetesPlatform:
 
     async def service(self, name: str) -> ServiceView | None:
         deployment = await self._deployment(name)
-        return None if deployment is None else _view(name, deployment, await self._history(deployment))
+        return (
+            None
+            if deployment is None
+            else _build_service_view(name, deployment, await self._history(deployment))
+        )
 
-    async def rehearse(self, operation: Operation, revision: str) -> str:
+    def describe_place(self) -> str:
+        """Context, server and namespace, as the kubeconfig has them now."""
+        return f"{self.api.describe_place()}, namespace {self.namespace}"
+
+    async def dry_run(self, operation: PlatformOperation, revision: str) -> str:
         """The API server's own dry run: admission, quotas and webhooks have their say, nothing is stored."""
         before = await self._known(operation)
         try:
             answer = await self._patch(
                 operation, await self._operations(operation, "rehearsed", revision), dry=True
             )
-        except Refused as error:
+        except HttpStatusError as error:
             if error.status_code == HTTPStatus.CONFLICT:
-                raise Transient(f"{self.name}: {operation.target} changed while it was looked at") from None
-            raise _no(error) from None
-        return f"dry run accepted: {_difference(before, answer) or 'nothing would change'}"
+                raise TransientError(
+                    f"{self.name}: {operation.target} changed while it was looked at"
+                ) from None
+            raise _error_from_refusal(error) from None
+        return f"dry run accepted: {_describe_dry_run(before, answer) or 'nothing would change'}"
 
-    async def submit(self, operation: Operation, key: str, revision: str | None = None) -> Mapping[str, Any]:
+    async def submit(
+        self, operation: PlatformOperation, key: str, revision: str | None = None
+    ) -> Mapping[str, Any]:
         try:
             patch = await self._operations(operation, key, revision)
-        except (Transient, TimeoutError) as error:
-            raise Unavailable(f"nothing was sent: {error}") from None
+        except (TransientError, TimeoutError) as error:
+            raise UnavailableError(f"nothing was sent: {error}") from None
         try:
             answer = await self._patch(operation, patch)
-        except Refused as error:
-            raise _no(error) from None
-        except (Unavailable, Transient, TimeoutError) as error:
-            raise OutcomeUnknown(f"{self.name}: {error}") from None
-        return {"status": "accepted", "generation": _meta(answer).get("generation")}
+        except HttpStatusError as error:
+            raise _error_from_refusal(error) from None
+        except (UnavailableError, TransientError, TimeoutError) as error:
+            raise OutcomeUnknownError(f"{self.name}: {error}") from None
+        return {"status": "accepted", "generation": _metadata_of(answer).get("generation")}
 
-    async def applied(self, operation: Operation, key: str, begun: datetime | None = None) -> bool | None:
+    async def applied(
+        self, operation: PlatformOperation, key: str, begun: datetime | None = None
+    ) -> bool | None:
         del begun
-        notes = _meta(await self._known(operation)).get("annotations") or {}
-        return bool(notes.get(_note(operation.kind)) == key)
+        notes = _metadata_of(await self._known(operation)).get("annotations") or {}
+        return bool(notes.get(_annotation_name(operation.kind)) == key)
 
-    async def _operations(self, operation: Operation, key: str, revision: str | None) -> Sequence[Document]:
-        """The change as a JSON patch. Raises InvalidArguments for a version that never ran."""
+    async def _operations(
+        self, operation: PlatformOperation, key: str, revision: str | None
+    ) -> Sequence[Document]:
+        """The change as a JSON patch. Raises InvalidArgumentsError for a version that never ran."""
         deployment = await self._known(operation)
         steps: list[dict[str, Any]] = []
         if revision is not None:
@@ -89,29 +111,36 @@ class KubernetesPlatform:
             template = await self._template(deployment, str(operation.arguments["version"]))
             steps.append({"op": "replace", "path": "/spec/template", "value": template})
         elif operation.kind == "restart":
-            steps += _added(deployment, "/spec/template/metadata", _note("restart"), key)
+            steps += _annotation_patch(
+                deployment, "/spec/template/metadata", _annotation_name("restart"), key
+            )
         else:
-            raise InvalidArguments(f"{self.name} cannot {operation.kind} anything")
-        return [*steps, *_added(deployment, "/metadata", _note(operation.kind), key)]
+            raise InvalidArgumentsError(f"{self.name} cannot {operation.kind} anything")
+        return [*steps, *_annotation_patch(deployment, "/metadata", _annotation_name(operation.kind), key)]
 
     async def _template(self, deployment: Document, version: str) -> Document:
         history = await self._history(deployment)
-        named = {**{_exact(replica_set): replica_set for replica_set in history}, **_named(history)}
+        named = {
+            **{_exact_version(replica_set): replica_set for replica_set in history},
+            **_replica_sets_by_version(history),
+        }
         if version not in named:
-            raise InvalidArguments(f"{self.name}: no replica set with version {version!r} is left")
-        return _template(named[version])
+            raise InvalidArgumentsError(f"{self.name}: no replica set with version {version!r} is left")
+        return _template_without_hash(named[version])
 
-    async def _known(self, operation: Operation) -> Document:
+    async def _known(self, operation: PlatformOperation) -> Document:
         deployment = await self._deployment(operation.target)
         if deployment is None:
-            raise InvalidArguments(f"{self.name} has no deployment {operation.target!r} in {self.namespace}")
+            raise InvalidArgumentsError(
+                f"{self.name} has no deployment {operation.target!r} in {self.namespace}"
+            )
         return deployment
 
     async def _deployment(self, service: str) -> Document | None:
         async with self.api.session() as session:
             try:
                 answer: Document = (await session.get(self._path(service))).document
-            except Refused as error:
+            except HttpStatusError as error:
                 if error.status_code == HTTPStatus.NOT_FOUND:
                     return None
                 raise
@@ -119,13 +148,17 @@ class KubernetesPlatform:
 
     async def _history(self, deployment: Document) -> Sequence[Document]:
         """The deployment's replica sets, the oldest revision first."""
-        uid = _meta(deployment).get("uid")
+        uid = _metadata_of(deployment).get("uid")
         async with self.api.session() as session:
-            sets = await listed(session, f"/apis/apps/v1/namespaces/{quote(self.namespace)}/replicasets")
-        own = [s for s in sets if any(o.get("uid") == uid for o in _meta(s).get("ownerReferences", ()))]
-        return sorted(own, key=lambda s: int(_meta(s).get("annotations", {}).get(_REVISION, "0")))
+            sets = await list_items(session, f"/apis/apps/v1/namespaces/{quote(self.namespace)}/replicasets")
+        own = [
+            s for s in sets if any(o.get("uid") == uid for o in _metadata_of(s).get("ownerReferences", ()))
+        ]
+        return sorted(own, key=lambda s: int(_metadata_of(s).get("annotations", {}).get(_REVISION, "0")))
 
-    async def _patch(self, operation: Operation, steps: Sequence[Document], *, dry: bool = False) -> Document:
+    async def _patch(
+        self, operation: PlatformOperation, steps: Sequence[Document], *, dry: bool = False
+    ) -> Document:
         options = {"fieldManager": "opsleuth"} | ({"dryRun": "All"} if dry else {})
         async with self.api.session() as session:
             path = self._path(operation.target)
@@ -137,11 +170,11 @@ class KubernetesPlatform:
         return f"/apis/apps/v1/namespaces/{quote(self.namespace, safe='')}/deployments/{quote(name, safe='')}"
 
 
-def _note(kind: str) -> str:
+def _annotation_name(kind: str) -> str:
     return f"opsleuth/{kind}"
 
 
-def _added(deployment: Document, path: str, name: str, value: str) -> Sequence[dict[str, Any]]:
+def _annotation_patch(deployment: Document, path: str, name: str, value: str) -> Sequence[dict[str, Any]]:
     """The steps that set an annotation, also where there is none yet."""
     place: Any = deployment
     for part in path.strip("/").split("/"):
@@ -150,19 +183,23 @@ def _added(deployment: Document, path: str, name: str, value: str) -> Sequence[d
     return [*made, {"op": "add", "path": f"{path}/annotations/{name.replace('/', '~1')}", "value": value}]
 
 
-def _no(error: Refused) -> NotPermitted | InvalidArguments | OutcomeUnknown:
+def _error_from_refusal(
+    error: HttpStatusError,
+) -> NotPermittedError | InvalidArgumentsError | OutcomeUnknownError:
     """What a refusal says of the change: for certain not made, or not known."""
     if error.status_code in _SAYS_NO:
-        return NotPermitted(str(error))
-    return InvalidArguments(str(error)) if error.status_code in _WRONG else OutcomeUnknown(str(error))
+        return NotPermittedError(str(error))
+    return (
+        InvalidArgumentsError(str(error)) if error.status_code in _WRONG else OutcomeUnknownError(str(error))
+    )
 
 
-def _meta(document: Document) -> Document:
+def _metadata_of(document: Document) -> Document:
     meta: Document = document.get("metadata") or {}
     return meta
 
 
-def _version(document: Document) -> str:
+def _image_version(document: Document) -> str:
     """The tag of the first container's image, or its digest's beginning."""
     containers = document.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
     image = str(containers[0].get("image", ""))
@@ -171,7 +208,7 @@ def _version(document: Document) -> str:
     return tag or digest[:19] or "latest"
 
 
-def _template(replica_set: Document) -> Document:
+def _template_without_hash(replica_set: Document) -> Document:
     """The template as a deployment has it: without the hash that the controller adds."""
     template: Document = replica_set["spec"]["template"]
     meta = dict(template.get("metadata") or {})
@@ -179,36 +216,36 @@ def _template(replica_set: Document) -> Document:
     return {**template, "metadata": meta}
 
 
-def _exact(replica_set: Document) -> str:
+def _exact_version(replica_set: Document) -> str:
     """Version and hash of the template: one image may run with several configurations."""
-    return f"{_version(replica_set)}+{(_meta(replica_set).get('labels') or {}).get(_HASH, 'unknown')}"
+    return f"{_image_version(replica_set)}+{(_metadata_of(replica_set).get('labels') or {}).get(_HASH, 'unknown')}"
 
 
-def _named(history: Sequence[Document]) -> Mapping[str, Document]:
+def _replica_sets_by_version(history: Sequence[Document]) -> Mapping[str, Document]:
     """Replica sets by the names of their versions, in order. Of several of one version the newest has its plain name."""
-    newest = {_version(replica_set): replica_set for replica_set in history}
-    return {(_version(s) if newest[_version(s)] is s else _exact(s)): s for s in history}
+    newest = {_image_version(replica_set): replica_set for replica_set in history}
+    return {(_image_version(s) if newest[_image_version(s)] is s else _exact_version(s)): s for s in history}
 
 
-def _view(service: str, deployment: Document, history: Sequence[Document]) -> ServiceView:
-    meta, wanted = _meta(deployment), int(deployment["spec"].get("replicas", 1))
-    named = _named(history)
-    now = [name for name, s in named.items() if _template(s) == deployment["spec"]["template"]]
+def _build_service_view(service: str, deployment: Document, history: Sequence[Document]) -> ServiceView:
+    meta, wanted = _metadata_of(deployment), int(deployment["spec"].get("replicas", 1))
+    named = _replica_sets_by_version(history)
+    now = [name for name, s in named.items() if _template_without_hash(s) == deployment["spec"]["template"]]
     return ServiceView(
         name=service,
-        version=now[-1] if now else _version(deployment),
+        version=now[-1] if now else _image_version(deployment),
         versions=tuple(named),
-        also=tuple(_exact(named[name]) for name in now),
+        also=tuple(_exact_version(named[name]) for name in now),
         replicas=wanted,
         restarts=int(meta.get("generation", 0)),
-        health=_health(deployment, wanted),
+        health=_describe_health(deployment, wanted),
         revision=str(meta.get("resourceVersion", "")),
     )
 
 
-def _health(deployment: Document, wanted: int) -> str:
+def _describe_health(deployment: Document, wanted: int) -> str:
     status = deployment.get("status") or {}
-    if int(status.get("observedGeneration", 0)) < int(_meta(deployment).get("generation", 0)):
+    if int(status.get("observedGeneration", 0)) < int(_metadata_of(deployment).get("generation", 0)):
         return "not yet taken up by its controller"
     updated, available = (int(status.get(key, 0)) for key in ("updatedReplicas", "availableReplicas"))
     total = int(status.get("replicas", 0))
@@ -217,17 +254,17 @@ def _health(deployment: Document, wanted: int) -> str:
     return f"{available} of {wanted} available, {updated} up to date"
 
 
-def _difference(before: Document, after: Document) -> str:
+def _describe_dry_run(before: Document, after: Document) -> str:
     """What a person should see of a dry run."""
     told = []
     old, new = (d["spec"].get("replicas", 1) for d in (before, after))
     if old != new:
         told.append(f"replicas {old} to {new}")
-    if _version(before) != _version(after):
-        told.append(f"version {_version(before)} to {_version(after)}")
+    if _image_version(before) != _image_version(after):
+        told.append(f"version {_image_version(before)} to {_image_version(after)}")
     if before["spec"].get("template") != after["spec"].get("template"):
         told.append("new pods")
-    if lines := changed_lines(before, after):
+    if lines := changed_template_lines(before, after):
         more = f" and {len(lines) - _SHOWN} more lines" if len(lines) > _SHOWN else ""
         told.append(f"with {' '.join(lines[:_SHOWN])}{more}")
     return ", ".join(told)

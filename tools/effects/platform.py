@@ -9,7 +9,7 @@ Kind = Literal["restart", "rollback", "scale", "flag", "delete", "message"]
 KINDS: frozenset[Kind] = frozenset(get_args(Kind))
 
 
-class Operation(NamedTuple):
+class PlatformOperation(NamedTuple):
     """One change: what is done to what. `target` is the platform's own name of a service or channel."""
 
     kind: Kind
@@ -17,12 +17,20 @@ class Operation(NamedTuple):
     arguments: Mapping[str, Any]
 
 
+class MeasureReading(NamedTuple):
+    """A metric at one moment."""
+
+    value: float
+    unit: str
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceView:
     """A service as the platform reports it.
 
     `versions` holds all that ran, oldest first; `also` are other names of the one that runs; `restarts` counts them;
-    `revision` changes with every change of the service; `health` is the platform's word, `healthy` when all is well.
+    `revision` changes with every change of the service; `health` is the platform's word, `healthy` when all is well;
+    `measures` are its metrics at this moment, of a platform that measures.
     """
 
     name: str
@@ -34,6 +42,7 @@ class ServiceView:
     revision: str
     flags: Mapping[str, bool] = field(default_factory=dict)
     also: tuple[str, ...] = ()
+    measures: Mapping[str, MeasureReading] = field(default_factory=dict)
 
     def runs(self, version: str) -> bool:
         """Whether this is the version that runs, by any of its names."""
@@ -55,6 +64,12 @@ class ServiceView:
             "revision": self.revision,
             "flags": dict(self.flags),
         }
+
+
+def describe_location(platform: "Platform") -> dict[str, Any]:
+    """Which system a platform reaches, for whoever approves a change; a platform that cannot say has its name alone."""
+    location = getattr(platform, "describe_place", None)
+    return {"system": location() if location is not None else platform.name}
 
 
 class Platform(Protocol):
@@ -80,21 +95,25 @@ class Platform(Protocol):
         """The service, None if there is none of this name. Raises the errors of `opsleuth.tools.spec`."""
         ...
 
-    async def rehearse(self, operation: Operation, revision: str) -> str:
+    async def dry_run(self, operation: PlatformOperation, revision: str) -> str:
         """What a dry run of the change says, in words; empty where there is none.
 
-        Raises NotPermitted and InvalidArguments where the platform would refuse it.
+        Raises NotPermittedError and InvalidArgumentsError where the platform would refuse it.
         """
         ...
 
-    async def submit(self, operation: Operation, key: str, revision: str | None = None) -> Mapping[str, Any]:
+    async def submit(
+        self, operation: PlatformOperation, key: str, revision: str | None = None
+    ) -> Mapping[str, Any]:
         """Ask for the change; with `revision` only if the service still has it.
 
-        Raises Unavailable if nothing was sent, NotPermitted or InvalidArguments if the platform refused, and
-        OutcomeUnknown for everything that leaves open whether the change was made.
+        Raises UnavailableError if nothing was sent, NotPermittedError or InvalidArgumentsError if the platform refused, and
+        OutcomeUnknownError for everything that leaves open whether the change was made.
         """
         ...
 
-    async def applied(self, operation: Operation, key: str, begun: datetime | None = None) -> bool | None:
+    async def applied(
+        self, operation: PlatformOperation, key: str, begun: datetime | None = None
+    ) -> bool | None:
         """Whether the change that was asked for with this key, and begun at that time, was made; None if the platform cannot tell."""
         ...

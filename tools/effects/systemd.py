@@ -1,7 +1,7 @@
 """Units of systemd as a platform: their state, and restarts, by `systemctl` (of this host, or of another over ssh).
 
-systemd knows no keys and no conditions: a restart is begun only if the unit still has the invocation that was looked at,
-and whether a lost one happened is told by the time at which the unit was last started.
+systemd knows no keys and no conditions: a restart is started only if the unit still has the invocation that was looked at,
+and whether a lost one happened is judged by the time at which the unit was last started.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from opsleuth.tools.effects.platform import Kind, Operation, ServiceView
-from opsleuth.tools.process import NotStarted, Output, run_command
-from opsleuth.tools.spec import InvalidArguments, NotPermitted, OutcomeUnknown, Transient, Unavailable
+from opsleuth.tools.effects.platform import Kind, PlatformOperation, ServiceView
+from opsleuth.tools.spec import (
+    InvalidArgumentsError,
+    NotPermittedError,
+    OutcomeUnknownError,
+    TransientError,
+    UnavailableError,
+)
+from opsleuth.tools.subprocesses import CommandNotStartedError, CommandOutput, run_command
 
 SHOW_SECONDS, RESTART_SECONDS = 10.0, 90.0
 _PROPERTIES = (
@@ -27,7 +33,7 @@ _NOT_REACHED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Systemd:
+class SystemdPlatform:
     """The units that the operator named, by service. `host` as in `systemctl --host`, None for this one."""
 
     name: str
@@ -51,45 +57,53 @@ class Systemd:
             version=unit,
             versions=(unit,),
             replicas=1,
-            restarts=_number(shown, "InactiveExitTimestampMonotonic"),
+            restarts=_int_property(shown, "InactiveExitTimestampMonotonic"),
             health="healthy" if shown["ActiveState"] == "active" else state,
             revision=shown.get("InvocationID", ""),
         )
 
-    async def rehearse(self, operation: Operation, revision: str) -> str:
+    def describe_place(self) -> str:
+        """The host whose units are changed."""
+        return f"{self.program} on {self.host or 'this machine'}"
+
+    async def dry_run(self, operation: PlatformOperation, revision: str) -> str:
         """Systemd has no dry run; what would be run is said instead."""
         del revision
         return f"would run: {' '.join(self._argv('restart', self._unit(operation)))}"
 
-    async def submit(self, operation: Operation, key: str, revision: str | None = None) -> Mapping[str, Any]:
+    async def submit(
+        self, operation: PlatformOperation, key: str, revision: str | None = None
+    ) -> Mapping[str, Any]:
         del key
         unit = self._unit(operation)
         if revision is not None and (now := (await self._show(unit)).get("InvocationID")) != revision:
-            raise NotPermitted(
-                f"{unit} was started anew since it was looked at (invocation {now}): look again"
+            raise NotPermittedError(
+                f"{unit} was restarted since it was looked at (invocation {now}): look again"
             )
         output = await self._run(self._argv("restart", unit), RESTART_SECONDS)
         if output.code == 0:
             return {"status": "restarted"}
         said = f"{self.name}: systemctl restart {unit}: {output.ended or output.code}: {output.text[-300:].strip()}"
         if not output.ended:
-            _refuse(output, said)
+            _raise_if_refused(output, said)
         if output.code == 1 and revision and (await self._show(unit)).get("InvocationID") != revision:
             return {"status": "restarted, and it did not come up", "said": output.text[-500:]}
-        raise OutcomeUnknown(said)
+        raise OutcomeUnknownError(said)
 
-    async def applied(self, operation: Operation, key: str, begun: datetime | None = None) -> bool | None:
+    async def applied(
+        self, operation: PlatformOperation, key: str, begun: datetime | None = None
+    ) -> bool | None:
         """Whether the unit was started since; None while a job of it is under way, or without a time to compare with."""
         del key
         shown = await self._show(self._unit(operation))
-        started = _time(shown.get("InactiveExitTimestamp", ""))
-        if begun is None or started is None or _number(shown, "Job"):
+        started = _parse_unix_timestamp(shown.get("InactiveExitTimestamp", ""))
+        if begun is None or started is None or _int_property(shown, "Job"):
             return None
         return started >= begun.replace(microsecond=0)
 
-    def _unit(self, operation: Operation) -> str:
+    def _unit(self, operation: PlatformOperation) -> str:
         if operation.kind != "restart" or operation.target not in self.units:
-            raise InvalidArguments(f"{self.name} restarts {', '.join(self.units)}, nothing else")
+            raise InvalidArgumentsError(f"{self.name} restarts {', '.join(self.units)}, nothing else")
         return self.units[operation.target]
 
     async def _show(self, unit: str) -> Mapping[str, str]:
@@ -97,38 +111,38 @@ class Systemd:
         output = await self._run(self._argv("show", unit, *wanted), SHOW_SECONDS)
         if output.code != 0:
             said = f"{self.name}: systemctl show {unit}: {output.ended or output.text[-300:].strip()}"
-            _refuse(output, said)
-            raise Transient(said)
+            _raise_if_refused(output, said)
+            raise TransientError(said)
         return dict(line.partition("=")[::2] for line in output.text.splitlines() if "=" in line)
 
     def _argv(self, verb: str, unit: str, *options: str) -> Sequence[str]:
         host = [f"--host={self.host}"] if self.host else []
         return [self.program, *host, "--no-ask-password", "--no-pager", *options, verb, "--", unit]
 
-    async def _run(self, argv: Sequence[str], seconds: float) -> Output:
+    async def _run(self, argv: Sequence[str], seconds: float) -> CommandOutput:
         try:
             return await run_command(argv, seconds=seconds)
-        except NotStarted as error:
-            raise Unavailable(f"{self.name}: {error}") from None
+        except CommandNotStartedError as error:
+            raise UnavailableError(f"{self.name}: {error}") from None
 
 
-def _refuse(output: Output, said: str) -> None:
+def _raise_if_refused(output: CommandOutput, said: str) -> None:
     """Raises what the words of systemctl say for certain: nothing was done."""
     text = output.text.casefold()
     if any(words in text for words in _NOT_REACHED):
-        raise Unavailable(said)
+        raise UnavailableError(said)
     if output.code == 5 or "not found" in text or "not loaded" in text:
-        raise InvalidArguments(said)
+        raise InvalidArgumentsError(said)
     if output.code == 4 or any(words in text for words in _REFUSED):
-        raise NotPermitted(said)
+        raise NotPermittedError(said)
 
 
-def _number(shown: Mapping[str, str], name: str) -> int:
+def _int_property(shown: Mapping[str, str], name: str) -> int:
     text = shown.get(name, "")
     return int(text) if text.isdigit() else 0
 
 
-def _time(text: str) -> datetime | None:
+def _parse_unix_timestamp(text: str) -> datetime | None:
     """`@1764442800` as a moment; None for a unit that was never started."""
     seconds = text.removeprefix("@")
     return datetime.fromtimestamp(int(seconds), UTC) if seconds.isdigit() and int(seconds) else None

@@ -1,1 +1,1 @@
-"""Tools of MCP servers: one held session for each server, and nothing that a server says is trusted."""
+"""Tools of MCP servers: one persistent session per server; nothing that a server says is trusted."""

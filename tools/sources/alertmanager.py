@@ -5,59 +5,61 @@ from typing import Any
 
 from pydantic import AwareDatetime, Field
 
-from opsleuth.analysis.records import ObjectState, PlatformEvent, Span
-from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.http import Session
-from opsleuth.tools.sources.http_source import HttpSource, Reply, clock_check
-from opsleuth.tools.sources.live import Check, Fetched
-from opsleuth.tools.sources.settings import Alertmanager
+from opsleuth.alerts.labels import behind_exporter
+from opsleuth.alerts.subject import is_heartbeat
+from opsleuth.analysis.records import ObjectState, PlatformEvent, TimeRange
+from opsleuth.configuration.source_settings import AlertmanagerSettings
+from opsleuth.tools.sources.http_client import HttpSession
+from opsleuth.tools.sources.http_source import BackendReply, HttpSource, check_clock_skew
+from opsleuth.tools.sources.live_source import FetchedRows, SourceCheck
+from opsleuth.tools.sources.source_protocols import Capability
 
 
-class _State(Reply):
+class _AlertState(BackendReply):
     state: str = ""
     silenced_by: list[str] = Field(default_factory=list, alias="silencedBy")
     inhibited_by: list[str] = Field(default_factory=list, alias="inhibitedBy")
 
 
-class _Alert(Reply):
+class _FiringAlert(BackendReply):
     labels: dict[str, str]
     annotations: dict[str, str] = Field(default_factory=dict)
     starts: AwareDatetime = Field(alias="startsAt")
     updated: AwareDatetime = Field(alias="updatedAt")
-    status: _State
+    status: _AlertState
 
 
-class _Matcher(Reply):
+class _SilenceMatcher(BackendReply):
     name: str
     value: str
     regex: bool = Field(default=False, alias="isRegex")
     equal: bool = Field(default=True, alias="isEqual")
 
 
-class _Silence(Reply):
+class _AlertmanagerSilence(BackendReply):
     id: str
-    matchers: list[_Matcher]
+    matchers: list[_SilenceMatcher]
     starts: AwareDatetime = Field(alias="startsAt")
     ends: AwareDatetime = Field(alias="endsAt")
     author: str = Field(default="", alias="createdBy")
     comment: str = ""
-    status: _State
+    status: _AlertState
 
 
-class _Many(Reply):
-    alerts: list[_Alert] = Field(default_factory=list)
-    silences: list[_Silence] = Field(default_factory=list)
+class _AlertmanagerRows(BackendReply):
+    alerts: list[_FiringAlert] = Field(default_factory=list)
+    silences: list[_AlertmanagerSilence] = Field(default_factory=list)
 
 
-class _Version(Reply):
+class _AlertmanagerVersion(BackendReply):
     version: str = "not told"
 
 
-class _Status(Reply):
-    version: _Version = Field(default_factory=_Version, alias="versionInfo")
+class _AlertmanagerStatus(BackendReply):
+    version: _AlertmanagerVersion = Field(default_factory=_AlertmanagerVersion, alias="versionInfo")
 
 
-class AlertmanagerSource(HttpSource[Alertmanager]):
+class AlertmanagerSource(HttpSource[AlertmanagerSettings]):
     """The source of kind `alertmanager`."""
 
     product = "Alertmanager"
@@ -68,25 +70,36 @@ class AlertmanagerSource(HttpSource[Alertmanager]):
             for alert in await self._alerts(session):
                 self._service(alert.labels)
 
-    async def ask(self, session: Session, capability: Capability, window: Span) -> Fetched:
+    async def ask(self, session: HttpSession, capability: Capability, window: TimeRange) -> FetchedRows:
         if capability == "objects":
             answer = await session.get("/api/v2/silences")
-            silences = self.parsed(_Many, {"silences": answer.document}).silences
+            silences = self.parsed(_AlertmanagerRows, {"silences": answer.document}).silences
             now = self.clock.now().timestamp()
-            return Fetched(
-                {"objects": [_silence(s, now) for s in silences if s.ends.timestamp() > window.start]}
+            return FetchedRows(
+                {
+                    "objects": [
+                        _silence_as_object(s, now) for s in silences if s.ends.timestamp() > window.start
+                    ]
+                }
             )
-        alerts = [a for a in await self._alerts(session) if a.starts.timestamp() < window.end]
-        return Fetched({"events": [self._event(alert) for alert in alerts]})
+        alerts = [
+            alert
+            for alert in await self._alerts(session)
+            if alert.starts.timestamp() < window.end and not is_heartbeat(alert.labels.get("alertname", ""))
+        ]
+        return FetchedRows({"events": [self._event(alert) for alert in alerts]})
 
-    async def _alerts(self, session: Session) -> Sequence[_Alert]:
-        return self.parsed(_Many, {"alerts": (await session.get("/api/v2/alerts")).document}).alerts
+    async def _alerts(self, session: HttpSession) -> Sequence[_FiringAlert]:
+        return self.parsed(
+            _AlertmanagerRows, {"alerts": (await session.get("/api/v2/alerts")).document}
+        ).alerts
 
     def _service(self, labels: Mapping[str, str]) -> str:
-        name = next((labels[label] for label in self.settings.service_labels if labels.get(label)), "")
+        named = next((labels[label] for label in self.settings.service_labels if labels.get(label)), "")
+        name = behind_exporter(named, labels)
         return self.named(name) if name else ""
 
-    def _event(self, alert: _Alert) -> PlatformEvent:
+    def _event(self, alert: _FiringAlert) -> PlatformEvent:
         name = alert.labels.get("alertname", "alert")
         said = alert.annotations.get("summary") or alert.annotations.get("description") or ""
         rest = ", ".join(f"{k}={v}" for k, v in sorted(alert.labels.items()) if k != "alertname")
@@ -104,19 +117,21 @@ class AlertmanagerSource(HttpSource[Alertmanager]):
             first_time=alert.starts.timestamp(),
         )
 
-    async def check(self) -> Sequence[Check]:
+    async def check(self) -> Sequence[SourceCheck]:
         api = self.api()
         async with api.session() as session:
-            version = self.parsed(_Status, (await session.get("/api/v2/status")).document).version.version
+            version = self.parsed(
+                _AlertmanagerStatus, (await session.get("/api/v2/status")).document
+            ).version.version
             alerts = await self._alerts(session)
         return [
-            Check("version", "ok", version),
-            clock_check(api.skew),
-            Check("alerts", "ok", f"{len(alerts)} are firing"),
+            SourceCheck("version", "ok", version),
+            check_clock_skew(api.skew),
+            SourceCheck("alerts", "ok", f"{len(alerts)} are firing"),
         ]
 
 
-def _silence(silence: _Silence, captured: float) -> ObjectState:
+def _silence_as_object(silence: _AlertmanagerSilence, captured: float) -> ObjectState:
     matchers = [f"{m.name}{'=' if m.equal else '!'}{'~' if m.regex else '' if m.equal else '='}{m.value}" for m in silence.matchers]  # fmt: skip
     status: dict[str, Any] = {
         "state": silence.status.state,

@@ -1,55 +1,61 @@
 """A repository of GitHub: its deployments, and the pull requests that were merged."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pydantic import AwareDatetime, Field
 
-from opsleuth.analysis.records import Change
-from opsleuth.tools.sources.code_host import MOST_PAGES, PER_PAGE, CodeHost, Reader
-from opsleuth.tools.sources.http import Session
-from opsleuth.tools.sources.http_source import Reply
-from opsleuth.tools.sources.live import Surroundings
-from opsleuth.tools.sources.settings import GitHub
+from opsleuth.analysis.records import ServiceChange
+from opsleuth.configuration.source_settings import GitHubSettings
+from opsleuth.tools.sources.code_host import (
+    MOST_PAGES,
+    PER_PAGE,
+    CodeHostSource,
+    Reader,
+    is_last,
+    note_cut,
+)
+from opsleuth.tools.sources.http_client import HttpSession, JsonResponse
+from opsleuth.tools.sources.http_source import BackendReply
+from opsleuth.tools.sources.live_source import SourceRuntime
 
 
-class _User(Reply):
+class _GitHubUser(BackendReply):
     login: str = ""
 
 
-class _Deployment(Reply):
+class _GitHubDeployment(BackendReply):
     created: AwareDatetime = Field(alias="created_at")
     sha: str
     ref: str = ""
     environment: str = ""
     description: str | None = None
-    creator: _User | None = None
+    creator: _GitHubUser | None = None
 
 
-class _Pull(Reply):
+class _PullRequest(BackendReply):
     number: int
     title: str
     merged: AwareDatetime | None = Field(default=None, alias="merged_at")
     updated: AwareDatetime = Field(alias="updated_at")
-    user: _User | None = None
+    user: _GitHubUser | None = None
     sha: str | None = Field(default=None, alias="merge_commit_sha")
 
 
-class _Many(Reply):
-    deployments: list[_Deployment] = Field(default_factory=list)
-    pulls: list[_Pull] = Field(default_factory=list)
+class _GitHubRows(BackendReply):
+    deployments: list[_GitHubDeployment] = Field(default_factory=list)
+    pulls: list[_PullRequest] = Field(default_factory=list)
 
 
-class _Repository(Reply):
+class _GitHubRepository(BackendReply):
     full_name: str
 
 
-class GitHubSource(CodeHost[GitHub]):
+class GitHubSource(CodeHostSource[GitHubSettings]):
     """The source of kind `github`."""
 
     product = "GitHub"
 
-    def __init__(self, name: str, settings: GitHub, surroundings: Surroundings) -> None:
+    def __init__(self, name: str, settings: GitHubSettings, surroundings: SourceRuntime) -> None:
         super().__init__(name, settings, surroundings)
         self.before = settings.before
         self.service = self.named(settings.service or settings.repository.partition("/")[2])
@@ -57,21 +63,23 @@ class GitHubSource(CodeHost[GitHub]):
     def readers(self) -> Mapping[str, Reader]:
         return {"deployments": self._deployments, "pull requests": self._merged}
 
-    async def _deployments(self, session: Session, since: float) -> Sequence[Change]:
-        found: list[_Deployment] = []
+    async def _deployments(self, session: HttpSession, since: float) -> Sequence[ServiceChange]:
+        found: list[_GitHubDeployment] = []
         for page in range(1, MOST_PAGES + 1):
-            document = await self._page(session, "deployments", page)
-            found += (more := self.parsed(_Many, {"deployments": document}).deployments)
-            if len(more) < PER_PAGE or more[-1].created.timestamp() < since:
+            answer = await self._page(session, "deployments", page)
+            found += (more := self.parsed(_GitHubRows, {"deployments": answer.document}).deployments)
+            if is_last(answer, more) or more[-1].created.timestamp() < since:
                 break
+        else:
+            note_cut(session, "deployments")
         wanted = self.settings.environments
         return [self._deployed(d) for d in found if not wanted or d.environment in wanted]
 
-    def _deployed(self, deployment: _Deployment) -> Change:
+    def _deployed(self, deployment: _GitHubDeployment) -> ServiceChange:
         ref = deployment.ref or deployment.sha[:12]
         to = f" to {deployment.environment}" if deployment.environment else ""
         said = f": {deployment.description}" if deployment.description else ""
-        return Change(
+        return ServiceChange(
             time=deployment.created.timestamp(),
             service=self.service,
             kind="deploy",
@@ -81,17 +89,19 @@ class GitHubSource(CodeHost[GitHub]):
             extra={"commit": deployment.sha[:12], "environment": deployment.environment},
         )
 
-    async def _merged(self, session: Session, since: float) -> Sequence[Change]:
-        found: list[_Pull] = []
+    async def _merged(self, session: HttpSession, since: float) -> Sequence[ServiceChange]:
+        found: list[_PullRequest] = []
         for page in range(1, MOST_PAGES + 1):
-            document = await self._page(
+            answer = await self._page(
                 session, "pulls", page, state="closed", sort="updated", direction="desc"
             )
-            found += (more := self.parsed(_Many, {"pulls": document}).pulls)
-            if len(more) < PER_PAGE or more[-1].updated.timestamp() < since:
+            found += (more := self.parsed(_GitHubRows, {"pulls": answer.document}).pulls)
+            if is_last(answer, more) or more[-1].updated.timestamp() < since:
                 break
+        else:
+            note_cut(session, "pull requests")
         return [
-            Change(
+            ServiceChange(
                 time=pull.merged.timestamp(),
                 service=self.service,
                 kind="merge",
@@ -103,10 +113,10 @@ class GitHubSource(CodeHost[GitHub]):
             if pull.merged is not None
         ]
 
-    async def _page(self, session: Session, what: str, page: int, **parameters: str) -> Any:  # noqa: ANN401 - any JSON value
+    async def _page(self, session: HttpSession, what: str, page: int, **parameters: str) -> JsonResponse:
         path = f"/repos/{self.settings.repository}/{what}"
-        return (await session.get(path, per_page=str(PER_PAGE), page=str(page), **parameters)).document
+        return await session.get(path, per_page=str(PER_PAGE), page=str(page), **parameters)
 
-    async def place(self, session: Session) -> str:
+    async def place(self, session: HttpSession) -> str:
         answer = await session.get(f"/repos/{self.settings.repository}")
-        return self.parsed(_Repository, answer.document).full_name
+        return self.parsed(_GitHubRepository, answer.document).full_name

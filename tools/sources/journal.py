@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import IO, Any
 
-from opsleuth.analysis.records import LogLine, PlatformEvent, Span
-from opsleuth.state.canonical import from_json
-from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.live import Check, Fetched, LiveSource, Surroundings
-from opsleuth.tools.sources.settings import Journal
-from opsleuth.tools.spec import NotPermitted, Unavailable
+from opsleuth.analysis.records import LogLine, PlatformEvent, TimeRange
+from opsleuth.configuration.source_settings import JournalSettings
+from opsleuth.state.canonical_json import parse_json_text
+from opsleuth.tools.sources.live_source import FetchedRows, LiveSource, SourceCheck, SourceRuntime
+from opsleuth.tools.sources.source_protocols import Capability
+from opsleuth.tools.spec import NotPermittedError, UnavailableError
 
 LEVELS = ("emerg", "alert", "crit", "error", "warning", "notice", "info", "debug")
 MOST_EVENTS = 5_000
@@ -47,16 +47,16 @@ class JournalSource(LiveSource):
 
     capabilities: frozenset[Capability] = frozenset({"logs", "events"})
 
-    def __init__(self, name: str, settings: Journal, surroundings: Surroundings) -> None:
+    def __init__(self, name: str, settings: JournalSettings, surroundings: SourceRuntime) -> None:
         super().__init__(name, settings, surroundings)
         self._settings = settings
 
-    async def fetch(self, capability: Capability, window: Span) -> Fetched:
-        before = Span(window.start - self._settings.before, window.start)
+    async def fetch(self, capability: Capability, window: TimeRange) -> FetchedRows:
+        before = TimeRange(window.start - self._settings.before, window.start)
         if capability == "events":
-            span = Span(before.start, window.end)
+            span = TimeRange(before.start, window.end)
             events = await asyncio.to_thread(lambda: list(islice(self._events(span), MOST_EVENTS)))
-            return Fetched({"events": events}, (self._told(self._argv(span, *_ABOUT_UNITS)),))
+            return FetchedRows({"events": events}, (self._told(self._argv(span, *_ABOUT_UNITS)),))
         most = self._settings.max_lines
         earlier = await asyncio.to_thread(lambda: list(islice(self._lines(before), most // 2 + 1)))
         inside = await asyncio.to_thread(lambda: list(islice(self._lines(window), most + 1)))
@@ -64,55 +64,57 @@ class JournalSource(LiveSource):
         if len(earlier) > most // 2 or len(inside) > most:
             notes.append(f"more than {most:,} log lines: detectors see the first; log search scans all")
         asked = tuple(self._told(self._argv(span)) for span in (before, window))
-        return Fetched({"logs": [*earlier[: most // 2], *inside[:most]]}, asked, tuple(notes))
+        return FetchedRows({"logs": [*earlier[: most // 2], *inside[:most]]}, asked, tuple(notes))
 
-    def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
-        """Every line of the stretch of time, as journalctl writes it; there is no baseline in a journal."""
+    def scan_logs(self, *, baseline: bool = False, span: TimeRange | None = None) -> Iterator[LogLine]:
+        """Every line of the time range, as journalctl writes it; there is no baseline in a journal."""
         return iter(()) if baseline else self._lines(span)
 
-    def _lines(self, span: Span | None) -> Iterator[LogLine]:
+    def _lines(self, span: TimeRange | None) -> Iterator[LogLine]:
         for entry in self._entries(self._argv(span, *self._settings.match)):
-            message = _text(entry.get("MESSAGE"))
+            message = _field_text(entry.get("MESSAGE"))
             if message:
                 yield self._line(entry, message)
 
     def _line(self, entry: Mapping[str, Any], message: str) -> LogLine:
-        level = _text(entry.get("PRIORITY"))
+        level = _field_text(entry.get("PRIORITY"))
         return LogLine(
             time=int(entry["__REALTIME_TIMESTAMP"]) / 1e6,
             service=self.named(self._service(entry)),
             message=message,
             level=LEVELS[int(level)] if level.isdigit() and int(level) < len(LEVELS) else None,
-            pod=_text(entry.get("CONTAINER_ID")) or None,
-            host=_text(entry.get("_HOSTNAME")) or None,
+            pod=_field_text(entry.get("CONTAINER_ID")) or None,
+            host=_field_text(entry.get("_HOSTNAME")) or None,
         )
 
     def _service(self, entry: Mapping[str, Any]) -> str:
         for field in self._settings.service_fields:
-            if name := _text(entry.get(field)):
-                return _unit(name) if field.endswith("UNIT") else name
-        return _text(entry.get("_TRANSPORT")) or "unknown"
+            if name := _field_text(entry.get(field)):
+                return _unit_base_name(name) if field.endswith("UNIT") else name
+        return _field_text(entry.get("_TRANSPORT")) or "unknown"
 
-    def _events(self, span: Span) -> Iterator[PlatformEvent]:
+    def _events(self, span: TimeRange) -> Iterator[PlatformEvent]:
         for entry in self._entries(self._argv(span, *_ABOUT_UNITS)):
-            unit = _text(entry.get("UNIT")) or _text(entry.get("USER_UNIT"))
-            reason = _UNIT_EVENTS.get(_text(entry.get("MESSAGE_ID")))
-            level = _text(entry.get("PRIORITY"))
+            unit = _field_text(entry.get("UNIT")) or _field_text(entry.get("USER_UNIT"))
+            reason = _UNIT_EVENTS.get(_field_text(entry.get("MESSAGE_ID")))
+            level = _field_text(entry.get("PRIORITY"))
             severe = level.isdigit() and int(level) <= _WARNING
-            kernel = _text(entry.get("_TRANSPORT")) == "kernel"
+            kernel = _field_text(entry.get("_TRANSPORT")) == "kernel"
             if not (severe if kernel else unit and (reason or severe)):
                 continue
-            name = self.named(_unit(unit)) if unit else _text(entry.get("_HOSTNAME")) or "kernel"
+            name = (
+                self.named(_unit_base_name(unit)) if unit else _field_text(entry.get("_HOSTNAME")) or "kernel"
+            )
             yield PlatformEvent(
                 time=int(entry["__REALTIME_TIMESTAMP"]) / 1e6,
                 source="kernel" if kernel else "systemd",
                 object=f"{'Node' if kernel else 'Unit'}/{name}",
                 type="Warning" if severe or reason in ("Failed", "OOMKilling") else "Normal",
                 reason=reason or "Warning",
-                message=_text(entry.get("MESSAGE")),
+                message=_field_text(entry.get("MESSAGE")),
             )
 
-    def _argv(self, span: Span | None, *matches: str) -> Sequence[str]:
+    def _argv(self, span: TimeRange | None, *matches: str) -> Sequence[str]:
         where = [f"--file={file}" for file in self._settings.files]
         where += [f"--directory={self._settings.folder}"] if self._settings.folder else []
         when = [f"--since=@{span.start:.6f}", f"--until=@{span.end:.6f}"] if span else []
@@ -124,10 +126,10 @@ class JournalSource(LiveSource):
         return " ".join(argv)
 
     def _entries(self, argv: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """The entries as they are written; the program is ended with the iterator. Raises NotPermitted, Unavailable."""
+        """The entries as they are written; the program is ended with the iterator. Raises NotPermittedError, UnavailableError."""
         with tempfile.TemporaryFile() as errors:
             try:
-                process = subprocess.Popen(  # noqa: S603 - argv of our own, no shell
+                process = subprocess.Popen(  # argv of our own, no shell
                     argv,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
@@ -135,14 +137,14 @@ class JournalSource(LiveSource):
                     start_new_session=True,
                 )
             except FileNotFoundError:
-                raise Unavailable(f"{self.name}: the program journalctl is not installed") from None
+                raise UnavailableError(f"{self.name}: the program journalctl is not installed") from None
             with process:
                 try:
                     for line in process.stdout or ():
-                        if entry := _entry(line):
+                        if entry := _parse_entry(line):
                             yield entry
                 finally:
-                    if process.poll() is None and _at_end(process) is None:
+                    if process.poll() is None and _exit_code_at_end(process) is None:
                         process.kill()
             if process.returncode > 0:
                 self._refused(errors)
@@ -151,18 +153,18 @@ class JournalSource(LiveSource):
         errors.seek(0)
         words = " ".join(errors.read(2_000).decode("utf-8", "replace").split())[:400]
         if "ermission denied" in words or "permissions" in words:
-            raise NotPermitted(
+            raise NotPermittedError(
                 f"{self.name}: journalctl may not read this ({words}): join the group systemd-journal"
             )
-        raise Unavailable(f"{self.name}: journalctl cannot read this: {words}")
+        raise UnavailableError(f"{self.name}: journalctl cannot read this: {words}")
 
-    async def check(self) -> Sequence[Check]:
+    async def check(self) -> Sequence[SourceCheck]:
         now = self.clock.now().timestamp()
-        argv = [a for a in self._argv(None) if not a.startswith("--since")]
-        lines = await asyncio.to_thread(lambda: list(self._entries((*argv, "--lines=200"))))
+        argv = (*self._argv(None), "--lines=200")
+        lines = await asyncio.to_thread(lambda: list(self._entries(argv)))
         if not lines:
             return [
-                Check(
+                SourceCheck(
                     "entries",
                     "warning",
                     "the journal is empty, or none of it may be read",
@@ -172,15 +174,15 @@ class JournalSource(LiveSource):
         names = sorted({self._service(entry) for entry in lines})
         age = now - int(lines[-1]["__REALTIME_TIMESTAMP"]) / 1e6
         return [
-            Check("entries", "ok", f"the last is {age:,.0f} s old"),
-            Check("services", "ok", f"{len(names)}: {', '.join(names[:8])}"),
+            SourceCheck("entries", "ok", f"the last is {age:,.0f} s old"),
+            SourceCheck("services", "ok", f"{len(names)}: {', '.join(names[:8])}"),
         ]
 
 
 _ABOUT_UNITS = ("SYSLOG_IDENTIFIER=systemd", "+", "_TRANSPORT=kernel")
 
 
-def _at_end(process: "subprocess.Popen[bytes]") -> int | None:
+def _exit_code_at_end(process: "subprocess.Popen[bytes]") -> int | None:
     """The code of a program whose output has ended, or None if it still writes."""
     try:
         return process.wait(0.2)
@@ -188,24 +190,24 @@ def _at_end(process: "subprocess.Popen[bytes]") -> int | None:
         return None
 
 
-def _entry(line: bytes) -> Mapping[str, Any] | None:
+def _parse_entry(line: bytes) -> Mapping[str, Any] | None:
     try:
-        entry = from_json(line)
+        entry = parse_json_text(line)
         return entry if int(entry["__REALTIME_TIMESTAMP"]) > 0 else None
     except (ValueError, TypeError, KeyError):
         return None
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - a field is a text, bytes as numbers, or several of them
+def _field_text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
         if value and all(isinstance(byte, int) and 0 <= byte < 256 for byte in value):
             return bytes(value).decode("utf-8", "replace")
-        return _text(value[0]) if value else ""
+        return _field_text(value[0]) if value else ""
     return ""
 
 
-def _unit(name: str) -> str:
+def _unit_base_name(name: str) -> str:
     """A unit's name without its type and instance: `app@1.service` is `app`."""
     return name.removesuffix(".service").partition("@")[0]

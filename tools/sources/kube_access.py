@@ -1,9 +1,8 @@
-"""How a kubeconfig's user proves to a cluster who he is: certificate, token, password, or a program that says so."""
+"""How a kubeconfig's user authenticates to a cluster: certificate, token, password, or an exec plugin."""
 
 import json
 import os
 import ssl
-import subprocess
 import tempfile
 from base64 import b64encode
 from collections.abc import Mapping
@@ -13,18 +12,18 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from opsleuth.configuration.secret_references import Vault, run_secret_command
 from opsleuth.state.clock import Clock
-from opsleuth.tools.sources.http import Access
-from opsleuth.tools.sources.kubeconfig import Context, Exec, decoded
-from opsleuth.tools.sources.secrets import Vault
-from opsleuth.tools.spec import NotPermitted, Unavailable
+from opsleuth.tools.sources.http_client import HttpCredentials
+from opsleuth.tools.sources.kubeconfig import ExecPlugin, KubeContext, decode_base64_field
+from opsleuth.tools.spec import NotPermittedError, UnavailableError
 
 PROGRAM_SECONDS = 6.0
-# A credential is asked for anew so long before it expires: a request takes its time too.
+# A credential is asked for again so long before it expires: a request takes its time too.
 _EARLY = timedelta(seconds=30)
 
 
-class _Status(BaseModel):
+class _CredentialStatus(BaseModel):
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     token: str = ""
@@ -33,10 +32,10 @@ class _Status(BaseModel):
     expires: AwareDatetime | None = Field(default=None, alias="expirationTimestamp")
 
 
-class _Credential(BaseModel):
+class _ExecCredential(BaseModel):
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    status: _Status
+    status: _CredentialStatus
 
 
 @dataclass(slots=True)
@@ -44,33 +43,33 @@ class KubeAccess:
     """The headers and the TLS of one context. Every secret that is met is told to the vault. Calls block."""
 
     name: str
-    context: Context
+    context: KubeContext
     vault: Vault
     clock: Clock
-    _known: _Status | None = field(default=None, init=False)
+    _known: _CredentialStatus | None = field(default=None, init=False)
 
-    def __call__(self) -> Access:
-        """Raises Unavailable, NotPermitted where there is nothing to prove it with."""
+    def __call__(self) -> HttpCredentials:
+        """Raises UnavailableError, NotPermittedError where there is nothing to prove it with."""
         said = self._said()
-        return Access(self._headers(said), self._trust(said))
+        return HttpCredentials(self._headers(said), self._trust(said))
 
     def forget(self) -> None:
-        """Ask the program anew: the cluster did not know what it said."""
+        """Ask the program again: the cluster did not know what it said."""
         self._known = None
 
-    def _said(self) -> _Status:
+    def _said(self) -> _CredentialStatus:
         """What the exec plugin says, as long as it holds."""
         program = self.context.user.exec
         if program is None:
-            return _Status()
-        if self._known is None or _expired(self._known, self.clock.now()):
+            return _CredentialStatus()
+        if self._known is None or _is_expired(self._known, self.clock.now()):
             self._known = self._run(program)
         return self._known
 
-    def _headers(self, said: _Status) -> Mapping[str, str]:
+    def _headers(self, said: _CredentialStatus) -> Mapping[str, str]:
         user = self.context.user
         if user.auth_provider is not None:
-            raise Unavailable(
+            raise UnavailableError(
                 f"{self.name}: auth-provider is gone from Kubernetes: use an exec plugin instead"
             )
         if user.username is not None and user.password is not None:
@@ -88,9 +87,11 @@ class KubeAccess:
         try:
             return Path(path).read_bytes()
         except OSError as error:
-            raise Unavailable(f"{self.name}: {path} cannot be read ({error.strerror or error})") from None
+            raise UnavailableError(
+                f"{self.name}: {path} cannot be read ({error.strerror or error})"
+            ) from None
 
-    def _trust(self, said: _Status) -> ssl.SSLContext:
+    def _trust(self, said: _CredentialStatus) -> ssl.SSLContext:
         cluster, user = self.context.cluster, self.context.user
         ca = self._either(
             "certificate-authority-data", cluster.certificate_authority_data, cluster.certificate_authority
@@ -104,60 +105,51 @@ class KubeAccess:
             if cluster.insecure_skip_tls_verify:
                 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             if certificate:
-                _present(context, certificate, key)
+                _load_client_certificate(context, certificate, key)
         except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
-            raise Unavailable(
-                f"{self.name}: a certificate or key in the kubeconfig is none ({error})"
+            raise UnavailableError(
+                f"{self.name}: a certificate or key in the kubeconfig is not valid ({error})"
             ) from None
         return context
 
     def _either(self, what: str, data: str | None, path: str | None) -> bytes:
-        return decoded(self.name, what, data) if data else self._bytes(path) if path else b""
+        return decode_base64_field(self.name, what, data) if data else self._bytes(path) if path else b""
 
     def _learn(self, *secrets: str) -> None:
         for secret in filter(None, secrets):
             self.vault.learn(secret)
 
-    def _run(self, program: Exec) -> _Status:
-        """What the program prints; it is the operator's own, named in his kubeconfig. Raises Unavailable, NotPermitted."""
+    def _run(self, program: ExecPlugin) -> _CredentialStatus:
+        """What the program prints; it is the operator's own, named in his kubeconfig. Raises UnavailableError, NotPermittedError."""
         if program.interactive_mode == "Always":
-            raise Unavailable(f"{self.name}: {program.command} would ask a person: log in before, by hand")
-        try:
-            done = subprocess.run(  # noqa: S603 - argv of the operator's own kubeconfig, no shell
-                [program.command, *(program.args or ())],
-                env=self._environment(program),
-                capture_output=True,
-                timeout=PROGRAM_SECONDS,
-                stdin=subprocess.DEVNULL,
-                check=False,
+            raise UnavailableError(
+                f"{self.name}: {program.command} would prompt for input: log in by hand first"
             )
-        except subprocess.TimeoutExpired:
-            raise Unavailable(
-                f"{self.name}: {program.command} said nothing within {PROGRAM_SECONDS:g} s"
-            ) from None
-        except OSError as error:
+        argv = [program.command, *(program.args or ())]
+        try:
+            printed = run_secret_command(
+                argv, seconds=PROGRAM_SECONDS, environment=self._environment(program)
+            )
+        except UnavailableError as error:
             hint = f": {program.install_hint.strip()[:300]}" if program.install_hint else ""
-            raise Unavailable(
-                f"{self.name}: {program.command} cannot be run ({error.strerror}){hint}"
-            ) from None
-        if done.returncode:
-            words = " ".join(done.stderr[-2_000:].decode("utf-8", "replace").split())[-300:]
-            raise NotPermitted(
-                f"{self.name}: {program.command} gave no credential ({done.returncode}: {words})"
+            raise UnavailableError(f"{self.name}: {error}{hint}") from None
+        if printed.code:
+            raise NotPermittedError(
+                f"{self.name}: {program.command} gave no credential ({printed.code}: {printed.problem})"
             )
-        return self._credential(program, done.stdout)
+        return self._credential(program, printed.output)
 
-    def _credential(self, program: Exec, output: bytes) -> _Status:
+    def _credential(self, program: ExecPlugin, output: bytes) -> _CredentialStatus:
         try:
-            status = _Credential.model_validate_json(output).status
+            status = _ExecCredential.model_validate_json(output).status
         except ValidationError:
-            raise Unavailable(f"{self.name}: {program.command} printed no ExecCredential") from None
+            raise UnavailableError(f"{self.name}: {program.command} printed no ExecCredential") from None
         if not status.token and not (status.certificate and status.key):
-            raise NotPermitted(f"{self.name}: {program.command} gave neither token nor certificate")
+            raise NotPermittedError(f"{self.name}: {program.command} gave neither token nor certificate")
         self._learn(status.token, status.key)
         return status
 
-    def _environment(self, program: Exec) -> Mapping[str, str]:
+    def _environment(self, program: ExecPlugin) -> Mapping[str, str]:
         cluster = self.context.cluster
         spec: dict[str, object] = {"interactive": False}
         if program.provide_cluster_info:
@@ -172,11 +164,11 @@ class KubeAccess:
         return {**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(told)}
 
 
-def _expired(status: _Status, now: datetime) -> bool:
+def _is_expired(status: _CredentialStatus, now: datetime) -> bool:
     return status.expires is not None and status.expires - _EARLY <= now
 
 
-def _present(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+def _load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Load the pair. The library reads files only, so for a moment it is one that nobody else may open."""
     with tempfile.TemporaryDirectory() as folder:
         pair = Path(folder) / "pair.pem"

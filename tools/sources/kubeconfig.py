@@ -15,21 +15,21 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from opsleuth.state.configfile import problems
-from opsleuth.state.folders import expanded
-from opsleuth.tools.nearest import suggestion
-from opsleuth.tools.spec import Unavailable
+from opsleuth.configuration.config_file import format_validation_errors
+from opsleuth.configuration.folders import expand_home
+from opsleuth.state.nearest_name import suggest_names
+from opsleuth.tools.spec import UnavailableError
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-class _Part(BaseModel):
+class _KubeconfigPart(BaseModel):
     model_config = ConfigDict(
         frozen=True, hide_input_in_errors=True, alias_generator=lambda name: name.replace("_", "-")
     )
 
 
-class Cluster(_Part):
+class KubeCluster(_KubeconfigPart):
     server: str = ""
     certificate_authority: str | None = None
     certificate_authority_data: str | None = None
@@ -38,12 +38,12 @@ class Cluster(_Part):
     proxy_url: str | None = None
 
 
-class Variable(BaseModel):
+class ExecVariable(BaseModel):
     name: str
     value: str
 
 
-class Exec(BaseModel):
+class ExecPlugin(BaseModel):
     """A program that prints who we are; `interactive_mode` Always means that it would ask a person."""
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
@@ -51,13 +51,13 @@ class Exec(BaseModel):
     api_version: str = Field(default="client.authentication.k8s.io/v1", alias="apiVersion")
     command: str
     args: tuple[str, ...] | None = None
-    env: tuple[Variable, ...] | None = None
+    env: tuple[ExecVariable, ...] | None = None
     provide_cluster_info: bool = Field(default=False, alias="provideClusterInfo")
     install_hint: str = Field(default="", alias="installHint")
     interactive_mode: str = Field(default="IfAvailable", alias="interactiveMode")
 
 
-class User(_Part):
+class KubeUser(_KubeconfigPart):
     client_certificate: str | None = None
     client_certificate_data: str | None = None
     client_key: str | None = None
@@ -66,126 +66,134 @@ class User(_Part):
     token_file: str | None = Field(default=None, alias="tokenFile")
     username: str | None = None
     password: str | None = None
-    exec: Exec | None = None
+    exec: ExecPlugin | None = None
     auth_provider: Mapping[str, Any] | None = None
 
 
-class _ContextPart(_Part):
+class _KubeconfigContext(_KubeconfigPart):
     cluster: str = ""
     user: str = ""
     namespace: str | None = None
 
 
-class _NamedCluster(_Part):
+class _NamedKubeCluster(_KubeconfigPart):
     name: str
-    cluster: Cluster
+    cluster: KubeCluster
 
 
-class _NamedUser(_Part):
+class _NamedKubeUser(_KubeconfigPart):
     name: str
-    user: User | None = None
+    user: KubeUser | None = None
 
 
-class _NamedContext(_Part):
+class _NamedKubeContext(_KubeconfigPart):
     name: str
-    context: _ContextPart
+    context: _KubeconfigContext
 
 
-class _Document(_Part):
+class _Kubeconfig(_KubeconfigPart):
     current_context: str = ""
-    clusters: tuple[_NamedCluster, ...] | None = None
-    users: tuple[_NamedUser, ...] | None = None
-    contexts: tuple[_NamedContext, ...] | None = None
+    clusters: tuple[_NamedKubeCluster, ...] | None = None
+    users: tuple[_NamedKubeUser, ...] | None = None
+    contexts: tuple[_NamedKubeContext, ...] | None = None
 
 
-Entry = TypeVar("Entry", Cluster, User)
+Entry = TypeVar("Entry", KubeCluster, KubeUser)
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class KubeContext:
     """A cluster and who we are to it; paths in both are absolute."""
 
     name: str
-    cluster: Cluster
-    user: User = field(default_factory=User)
+    cluster: KubeCluster
+    user: KubeUser = field(default_factory=KubeUser)
     namespace: str = "default"
 
 
-def open_context(source: str, paths: Sequence[Path], wanted: str | None) -> Context:
-    """The context `wanted`, else the current one, of these files. Raises Unavailable; `source` is for its words."""
-    documents = [(path, _read(source, path)) for path in paths if path.exists()]
+def load_kube_context(source: str, paths: Sequence[Path], wanted: str | None) -> KubeContext:
+    """The context `wanted`, else the current one, of these files. Raises UnavailableError; `source` is for its words."""
+    documents = [(path, _read_kubeconfig(source, path)) for path in paths if path.exists()]
     if not documents:
         if os.environ.get("KUBERNETES_SERVICE_HOST") and not wanted:
-            return _own_account()
-        raise Unavailable(f"{source}: there is no kubeconfig at {', '.join(map(str, paths))}: set kubeconfig")
-    contexts = _first_wins((c.name, c.context) for _, d in documents for c in d.contexts or ())
+            return _in_cluster_context()
+        raise UnavailableError(
+            f"{source}: there is no kubeconfig at {', '.join(map(str, paths))}: set kubeconfig"
+        )
+    contexts = _merge_first_wins((c.name, c.context) for _, d in documents for c in d.contexts or ())
     name = wanted or next((d.current_context for _, d in documents if d.current_context), "")
     if name not in contexts:
         said = f"there is no context {name!r}" if name else "no context is current"
-        raise Unavailable(f"{source}: {said} ({suggestion(name, contexts)}): set context")
+        raise UnavailableError(f"{source}: {said} ({suggest_names(name, contexts)}): set context")
     chosen = contexts[name]
-    clusters = _first_wins((c.name, _placed(c.cluster, p)) for p, d in documents for c in d.clusters or ())
-    users = _first_wins((u.name, _placed(u.user or User(), p)) for p, d in documents for u in d.users or ())
+    clusters = _merge_first_wins(
+        (c.name, _with_absolute_paths(c.cluster, p)) for p, d in documents for c in d.clusters or ()
+    )
+    users = _merge_first_wins(
+        (u.name, _with_absolute_paths(u.user or KubeUser(), p)) for p, d in documents for u in d.users or ()
+    )
     if chosen.cluster not in clusters or not clusters[chosen.cluster].server:
-        raise Unavailable(
+        raise UnavailableError(
             f"{source}: context {name} names the cluster {chosen.cluster!r}, which is not there"
         )
-    return Context(
-        name, clusters[chosen.cluster], users.get(chosen.user, User()), chosen.namespace or "default"
+    return KubeContext(
+        name, clusters[chosen.cluster], users.get(chosen.user, KubeUser()), chosen.namespace or "default"
     )
 
 
-def usual_paths() -> Sequence[Path]:
+def default_kubeconfig_paths() -> Sequence[Path]:
     """Where kubectl would look."""
     given = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    return given or [expanded("~/.kube/config")]
+    return given or [expand_home("~/.kube/config")]
 
 
-def decoded(source: str, what: str, text: str) -> bytes:
-    """The bytes of a `…-data` field. Raises Unavailable."""
+def decode_base64_field(source: str, what: str, text: str) -> bytes:
+    """The bytes of a `…-data` field. Raises UnavailableError."""
     try:
         return b64decode(text, validate=True)
     except (NoBase64, ValueError):
-        raise Unavailable(f"{source}: {what} in the kubeconfig is no base64") from None
+        raise UnavailableError(f"{source}: {what} in the kubeconfig is not base64") from None
 
 
-def _read(source: str, path: Path) -> _Document:
+def _read_kubeconfig(source: str, path: Path) -> _Kubeconfig:
     try:
         document = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-        return _Document.model_validate(document or {})
+        return _Kubeconfig.model_validate(document or {})
     except OSError as error:
-        raise Unavailable(f"{source}: {path} cannot be read ({error.strerror or error})") from None
+        raise UnavailableError(f"{source}: {path} cannot be read ({error.strerror or error})") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
-        raise Unavailable(f"{source}: {path} is no YAML{where}") from None
+        raise UnavailableError(f"{source}: {path} is not YAML{where}") from None
     except ValidationError as error:
-        raise Unavailable(f"{source}: {path} is no kubeconfig ({problems(error)})") from None
+        raise UnavailableError(
+            f"{source}: {path} is not a kubeconfig ({format_validation_errors(error)})"
+        ) from None
 
 
-def _first_wins(pairs: Iterator[tuple[str, Any]]) -> dict[str, Any]:
+def _merge_first_wins(pairs: Iterator[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         found.setdefault(name, value)
     return found
 
 
-def _placed(entry: Entry, file: Path) -> Entry:
+def _with_absolute_paths(entry: Entry, file: Path) -> Entry:
     """The entry with its paths made absolute."""
     names = ("certificate_authority", "client_certificate", "client_key", "token_file")
     own = {n: str(file.parent / path) for n in names if (path := getattr(entry, n, None))}
     return entry.model_copy(update=own)
 
 
-def _own_account() -> Context:
+def _in_cluster_context() -> KubeContext:
     """The account of the pod that we run in."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     host = f"[{host}]" if ":" in host else host
-    cluster = Cluster.model_validate(
+    cluster = KubeCluster.model_validate(
         {"server": f"https://{host}:{port}", "certificate-authority": str(ACCOUNT / "ca.crt")}
     )
     own = ACCOUNT / "namespace"
     namespace = own.read_text(encoding="utf-8").strip() if own.exists() else "default"
-    return Context(
-        "in-cluster", cluster, User.model_validate({"tokenFile": str(ACCOUNT / "token")}), namespace
+    return KubeContext(
+        "in-cluster", cluster, KubeUser.model_validate({"tokenFile": str(ACCOUNT / "token")}), namespace
     )

@@ -8,53 +8,70 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from opsleuth.analysis.records import LogLine, Span
-from opsleuth.state.words import counted
+from opsleuth.analysis.cluster.memory import add_workloads_touched, remembered_changes
+from opsleuth.analysis.cluster.model import Cluster
+from opsleuth.analysis.records import (
+    AlertFacts,
+    LogLine,
+    ObjectState,
+    Recording,
+    ServiceChange,
+    TimeRange,
+)
+from opsleuth.configuration.source_settings import KubernetesSettings
+from opsleuth.state.garbage_collection import pause_garbage_collection
+from opsleuth.state.json_types import JSON
+from opsleuth.state.plurals import format_count
+from opsleuth.tools.concurrency import gather_or_cancel
 from opsleuth.tools.sources import kube_rows as rows
-from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.http import Refused, Session
-from opsleuth.tools.sources.http_source import clock_check, skew_text
-from opsleuth.tools.sources.kube_api import KubeApi, Looked, listed
-from opsleuth.tools.sources.kube_logs import LogReader, containers
-from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched, LiveSource, Surroundings, refused
-from opsleuth.tools.sources.settings import Kubernetes
-from opsleuth.tools.spec import NotPermitted, Unavailable
-from opsleuth.tools.together import together
+from opsleuth.tools.sources.http_client import HttpSession, HttpStatusError
+from opsleuth.tools.sources.http_source import check_clock_skew, clock_skew_text
+from opsleuth.tools.sources.kube_api import FetchGaps, KubeApi, ListRequest, list_items
+from opsleuth.tools.sources.kube_logs import PodLogReader, list_container_logs
+from opsleuth.tools.sources.kube_objects import (
+    ClusterPlace,
+    check_further,
+    list_further,
+    list_releases,
+    list_written,
+)
+from opsleuth.tools.sources.kube_progress import ListProgress
+from opsleuth.tools.sources.live_source import (
+    SKEW_SECONDS,
+    FetchedRows,
+    LiveSource,
+    SourceCheck,
+    SourceRuntime,
+    failed_check,
+)
+from opsleuth.tools.sources.object_memory import ObjectListing
+from opsleuth.tools.sources.source_protocols import Capability
+from opsleuth.tools.spec import NotPermittedError, TransientError, UnavailableError
 
 
-class Resource(NamedTuple):
-    """A list of the API: what one of it is called, where it is, and whether it lies in namespaces.
-
-    `older` is where clusters have it that do not know `group` yet.
-    """
+class KubeResource(NamedTuple):
+    """A list of the API: what one of it is called, where it is, and whether it lies in namespaces."""
 
     kind: str
     group: str
     plural: str
     namespaced: bool = True
-    older: str = ""
 
 
-PODS = Resource("Pod", "/api/v1", "pods")
-DEPLOYMENTS = Resource("Deployment", "/apis/apps/v1", "deployments")
-REPLICA_SETS = Resource("ReplicaSet", "/apis/apps/v1", "replicasets")
-REVISIONS = Resource("ControllerRevision", "/apis/apps/v1", "controllerrevisions")
-EVENTS = Resource("Event", "/api/v1", "events")
+PODS = KubeResource("Pod", "/api/v1", "pods")
+DEPLOYMENTS = KubeResource("Deployment", "/apis/apps/v1", "deployments")
+REPLICA_SETS = KubeResource("ReplicaSet", "/apis/apps/v1", "replicasets")
+REVISIONS = KubeResource("ControllerRevision", "/apis/apps/v1", "controllerrevisions")
+EVENTS = KubeResource("Event", "/api/v1", "events")
 OBJECTS = (
     PODS,
     DEPLOYMENTS,
-    Resource("StatefulSet", "/apis/apps/v1", "statefulsets"),
-    Resource("DaemonSet", "/apis/apps/v1", "daemonsets"),
-    Resource("Job", "/apis/batch/v1", "jobs"),
-    Resource("Node", "/api/v1", "nodes", namespaced=False),
-    Resource(
-        "HorizontalPodAutoscaler",
-        "/apis/autoscaling/v2",
-        "horizontalpodautoscalers",
-        older="/apis/autoscaling/v2beta2",
-    ),
-    Resource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims"),
-    Resource("ResourceQuota", "/api/v1", "resourcequotas"),
+    KubeResource("StatefulSet", "/apis/apps/v1", "statefulsets"),
+    KubeResource("DaemonSet", "/apis/apps/v1", "daemonsets"),
+    KubeResource("Job", "/apis/batch/v1", "jobs"),
+    KubeResource("Node", "/api/v1", "nodes", namespaced=False),
+    KubeResource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims"),
+    KubeResource("ResourceQuota", "/api/v1", "resourcequotas"),
 )
 
 
@@ -63,122 +80,185 @@ class KubernetesSource(LiveSource):
 
     capabilities: frozenset[Capability] = frozenset({"objects", "events", "changes", "logs"})
 
-    def __init__(self, name: str, settings: Kubernetes, surroundings: Surroundings) -> None:
+    def __init__(self, name: str, settings: KubernetesSettings, surroundings: SourceRuntime) -> None:
         super().__init__(name, settings, surroundings)
         self._settings = settings
-        self._naming = rows.Naming(settings.service_labels)
+        self._naming = rows.ServiceNaming(settings.service_labels)
+        self._progress = ListProgress(self.clock, reused=ListRequest(_list_path(PODS)).key)
         self._api = KubeApi(name, settings, self.vault, self.clock)
+        self._since_run_before: Sequence[ServiceChange] = ()
 
-    async def fetch(self, capability: Capability, window: Span) -> Fetched:
+    async def fetch(self, capability: Capability, window: TimeRange) -> FetchedRows:
         read = {
             "objects": self._objects,
             "events": self._events,
             "changes": self._changes,
             "logs": self._logs,
         }
-        looked = Looked()
+        looked = FetchGaps()
+        self._progress.begin()
         async with self._api.session() as session:
             found = await read[capability](session, window, looked)
             if looked.refusals and len(looked.refusals) == looked.asked:
                 raise looked.refusals[0]
+        self._progress.end()
         skew = session.api.skew
-        notes = (skew_text(skew),) if skew is not None and abs(skew) > SKEW_SECONDS else ()
-        return Fetched(
-            {capability: found}, tuple(session.api.log), notes, tuple(dict.fromkeys(looked.missed))
+        notes = (clock_skew_text(skew),) if skew is not None and abs(skew) > SKEW_SECONDS else ()
+        return FetchedRows(
+            {capability: found},
+            tuple(session.api.log),
+            notes,
+            tuple(dict.fromkeys((*looked.missed, *session.api.partial))),
         )
+
+    @property
+    def advances(self) -> bool:
+        return self._progress.pages > 0
 
     async def discover(self) -> None:
         async with self._api.session() as session:
-            for document in await self._allowed(session, DEPLOYMENTS, Looked()):
+            for document in await self._allowed(session, DEPLOYMENTS, FetchGaps()):
                 self.named(self._naming.of(document))
 
     # --- lists -----------------------------------------------------------------------------------------------
 
-    async def _list(self, session: Session, resource: Resource, looked: Looked) -> Sequence[rows.Document]:
+    async def _list(
+        self, session: HttpSession, resource: KubeResource, looked: FetchGaps
+    ) -> Sequence[rows.Document]:
         """All of one kind that may be seen; what may not is noted in `looked`."""
         looked.asked += 1
         try:
             return await self._allowed(session, resource, looked)
-        except NotPermitted as error:
+        except NotPermittedError as error:
             looked.refusals.append(error)
             looked.missed.append(f"{resource.plural} may not be listed: {error}"[:400])
             return ()
-        except Refused as error:
-            if error.status_code != 404:  # an older or smaller cluster does not have every kind
-                raise
+        except (HttpStatusError, TransientError) as error:
             looked.refusals.append(error)
-        return await self._list(session, _older(resource), looked) if resource.older else ()
+            # An older or smaller cluster does not have every kind.
+            if not isinstance(error, HttpStatusError) or error.status_code != 404:
+                looked.missed.append(f"{resource.plural} could not be listed: {error}"[:400])
+                return ()
+        return ()
 
-    async def _allowed(self, session: Session, resource: Resource, looked: Looked) -> Sequence[rows.Document]:
+    async def _allowed(
+        self, session: HttpSession, resource: KubeResource, looked: FetchGaps
+    ) -> Sequence[rows.Document]:
         """Where the whole cluster may not be seen, the namespace of the context often may."""
         context = self._api.context
         try:
-            found = await together(listed(session, path) for path in self._paths(resource))
-        except NotPermitted:
+            found = await gather_or_cancel(
+                list_items(session, path, self._progress) for path in self._paths(resource)
+            )
+        except NotPermittedError:
             if context is None or self._settings.namespaces or not resource.namespaced:
                 raise
-            own = await listed(session, _path(resource, context.namespace))
-            looked.missed.append(
-                f"{resource.plural} of other namespaces than {context.namespace} may not be listed"
-            )
+            own = await list_items(session, _list_path(resource, context.namespace), self._progress)
+            looked.missed.append(f"{resource.plural} outside namespace {context.namespace} may not be listed")
             return own
         return list(chain.from_iterable(found))
 
-    def _paths(self, resource: Resource) -> Sequence[str]:
+    def _paths(self, resource: KubeResource) -> Sequence[str]:
         if resource.namespaced and self._settings.namespaces:
-            return [_path(resource, namespace) for namespace in self._settings.namespaces]
-        return [_path(resource)]
+            return [_list_path(resource, namespace) for namespace in self._settings.namespaces]
+        return [_list_path(resource)]
 
     async def _several(
-        self, session: Session, resources: Sequence[Resource], looked: Looked
+        self, session: HttpSession, resources: Sequence[KubeResource], looked: FetchGaps
     ) -> Sequence[Sequence[rows.Document]]:
         first = await self._list(session, resources[0], looked)  # alone: what is wrong with all shows there
-        return [first, *await together(self._list(session, resource, looked) for resource in resources[1:])]
+        return [
+            first,
+            *await gather_or_cancel(self._list(session, resource, looked) for resource in resources[1:]),
+        ]
 
     # --- capabilities ----------------------------------------------------------------------------------------
 
-    async def _objects(self, session: Session, window: Span, looked: Looked) -> Sequence[Any]:
-        del window
+    async def _objects(self, session: HttpSession, window: TimeRange, looked: FetchGaps) -> Sequence[Any]:
         now = self.clock.now().timestamp()
         lists = await self._several(session, OBJECTS, looked)
         for document in lists[OBJECTS.index(DEPLOYMENTS)]:
             self.named(self._naming.of(document))
-        pairs = zip(OBJECTS, lists, strict=True)
-        return [rows.object_state(resource.kind, d, now) for resource, found in pairs for d in found]
+        listing = ObjectListing(self.memory)
+        with pause_garbage_collection():
+            for resource, found in zip(OBJECTS, lists, strict=True):
+                listing.add(resource.kind, found, with_content=True, is_complete=not looked.missed)
+            states = [
+                rows.object_state_from_document(resource.kind, d, now)
+                for resource, found in zip(OBJECTS, lists, strict=True)
+                for d in found
+            ]
+        states += await list_further(
+            session,
+            self._place_looked_at(),
+            looked,
+            now,
+            listing=listing,
+            secret_keys=self._settings.secret_keys,
+        )
+        if not session.api.partial:  # of lists that were cut nothing is known to be gone
+            self._since_run_before = listing.compare(self._describe_part(), now, window.start)
+        return states
 
-    async def _events(self, session: Session, window: Span, looked: Looked) -> Sequence[Any]:
+    def _describe_part(self) -> str:
+        """Which part of which cluster is listed."""
+        context = self._api.context
+        return " ".join(
+            [context.cluster.server if context else self.name, *sorted(self._settings.namespaces)]
+        )
+
+    def _place_looked_at(self) -> ClusterPlace:
+        context = self._api.context
+        return ClusterPlace(self._settings.namespaces, context.namespace if context else None, self._progress)
+
+    async def _events(self, session: HttpSession, window: TimeRange, looked: FetchGaps) -> Sequence[Any]:
         since = window.start - 86_400
-        found = (rows.platform_event(document) for document in await self._list(session, EVENTS, looked))
+        found = (rows.event_from_document(document) for document in await self._list(session, EVENTS, looked))
         return sorted((e for e in found if e is not None and since <= e.time), key=lambda e: e.time)
 
-    async def _changes(self, session: Session, window: Span, looked: Looked) -> Sequence[Any]:
+    async def _changes(self, session: HttpSession, window: TimeRange, looked: FetchGaps) -> Sequence[Any]:
         lists = await self._several(session, (DEPLOYMENTS, REPLICA_SETS, REVISIONS), looked)
         deployments, replica_sets, revisions = lists
         told = [
-            *rows.rollouts(deployments, replica_sets, self._naming),
-            *rows.controller_revisions(revisions, self._naming),
+            *rows.rollout_changes(deployments, replica_sets, self._naming, window.start - rows.DIFF_SECONDS),
+            *rows.controller_revision_changes(revisions, self._naming),
         ]
+        states = await self._list_what_remembers(session, window, deployments)
+        cluster = Cluster.of(Recording(AlertFacts(""), window, objects=states))
+        told += [add_workloads_touched(change, cluster) for change in self._since_run_before]
+        seen = Recording(AlertFacts(""), window, objects=states, changes=told)
+        told += remembered_changes(seen, cluster)
         for change in told:
             self.named(change.service)
         return sorted((change for change in told if change.time < window.end), key=lambda change: change.time)
 
+    async def _list_what_remembers(
+        self, session: HttpSession, window: TimeRange, deployments: Sequence[rows.Document]
+    ) -> Sequence[ObjectState]:
+        """Objects with their last writers; those already listed for this window are not listed again."""
+        now, place = self.clock.now().timestamp(), self._place_looked_at()
+        if listed := await self.await_fetched_rows("objects", window):
+            return [*listed, *await list_releases(session, place, now)]
+        written = await list_written(session, place, now)
+        return [*(rows.object_state_from_document("Deployment", d, now) for d in deployments), *written]
+
     # --- logs ------------------------------------------------------------------------------------------------
 
-    async def _logs(self, session: Session, window: Span, looked: Looked) -> Sequence[LogLine]:
-        pods = await self._list(session, PODS, looked)
+    async def _logs(self, session: HttpSession, window: TimeRange, looked: FetchGaps) -> Sequence[LogLine]:
+        pods = sorted(await self._list(session, PODS, looked), key=rows.rank_pod_by_trouble)
         most, settings = self._settings.max_pods, self._settings
         if len(pods) > most:
             looked.missed.append(
-                f"logs of {len(pods) - most} of {counted(len(pods), 'pod was', 'pods were')} not read: set namespaces or max_pods"
+                f"logs of {len(pods) - most} of {format_count(len(pods), 'pod was', 'pods were')} not read: set namespaces or max_pods"
             )
         since = window.start - settings.before
-        asked = [log for pod in pods[:most] for log in containers(pod)]
-        reader = LogReader(session, looked, self.clock.now().timestamp() - since)
-        texts = await together(reader.read(log) for log in asked)
+        asked = [log for pod in pods[:most] for log in list_container_logs(pod)]
+        reader = PodLogReader(session, looked, self.clock.now().timestamp() - since)
+        texts = await gather_or_cancel(reader.read(log) for log in asked)
         lines = (
             line
             for log, text in zip(asked, texts, strict=True)
-            for line in rows.log_lines(
+            for line in rows.parse_log_lines(
                 text, self.named(self._service(log.pod)), log.pod, previous=log.previous
             )
             if line.time is not None and since <= line.time < window.end
@@ -202,51 +282,53 @@ class KubernetesSource(LiveSource):
 
     # --- doctor ----------------------------------------------------------------------------------------------
 
-    async def check(self) -> Sequence[Check]:
+    async def check(self) -> Sequence[SourceCheck]:
         async with self._api.session() as session:
             version = await session.get("/version")
-            checks = [Check("version", "ok", str(_told(version.document))), clock_check(session.api.skew)]
+            checks = [
+                SourceCheck("version", "ok", str(_server_version(version.document))),
+                check_clock_skew(session.api.skew),
+            ]
             context = self._api.context
             checks.append(
-                Check("context", "ok", f"{context.name}, namespace {context.namespace}" if context else "")
+                SourceCheck(
+                    "context", "ok", f"{context.name}, namespace {context.namespace}" if context else ""
+                )
             )
             wanted = (*OBJECTS, REPLICA_SETS, EVENTS)
-            places = await together(self._missing(session, name) for name in self._settings.namespaces)
-            may = await together(self._may(session, resource) for resource in wanted)
-            return [*checks, *filter(None, places), *may]
+            places = await gather_or_cancel(
+                self._missing(session, name) for name in self._settings.namespaces
+            )
+            may = await gather_or_cancel(self._may(session, resource) for resource in wanted)
+            further = await check_further(session, self._place_looked_at()._replace(progress=None))
+            return [*checks, *filter(None, places), *may, further]
 
-    async def _missing(self, session: Session, namespace: str) -> Check | None:
+    async def _missing(self, session: HttpSession, namespace: str) -> SourceCheck | None:
         """What is wrong with a namespace: lists of one that is not there are empty and no error."""
         try:
             await session.get(f"/api/v1/namespaces/{quote(namespace, safe='')}")
-        except NotPermitted:  # it may be there: who may list in it need not see itself
+        except NotPermittedError:  # it may be there: who may list in it need not see itself
             return None
-        except Refused as error:
+        except HttpStatusError as error:
             if error.status_code != 404:
                 raise
-            return refused(f"namespace {namespace}", error, "correct namespaces")
+            return failed_check(f"namespace {namespace}", error, "correct namespaces")
         return None
 
-    async def _may(self, session: Session, resource: Resource) -> Check:
+    async def _may(self, session: HttpSession, resource: KubeResource) -> SourceCheck:
         try:
-            await together(session.get(path, limit="1") for path in self._paths(resource))
-        except (NotPermitted, Unavailable) as error:
-            if isinstance(error, Refused) and error.status_code == 404:
-                if resource.older:
-                    return await self._may(session, _older(resource))
-                return Check(resource.plural, "ok", "the cluster has none")
-            return refused(resource.plural, error, f"allow list on {resource.plural}, or set namespaces")
-        return Check(resource.plural, "ok", "may be listed")
+            await gather_or_cancel(session.get(path, limit="1") for path in self._paths(resource))
+        except (NotPermittedError, UnavailableError) as error:
+            if isinstance(error, HttpStatusError) and error.status_code == 404:
+                return SourceCheck(resource.plural, "ok", "the cluster has none")
+            return failed_check(resource.plural, error, f"allow list on {resource.plural}, or set namespaces")
+        return SourceCheck(resource.plural, "ok", "may be listed")
 
 
-def _older(resource: Resource) -> Resource:
-    return resource._replace(group=resource.older, older="")
-
-
-def _path(resource: Resource, namespace: str | None = None) -> str:
+def _list_path(resource: KubeResource, namespace: str | None = None) -> str:
     where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     return f"{resource.group}{where}/{resource.plural}"
 
 
-def _told(document: Any) -> str:  # noqa: ANN401 - any JSON value
+def _server_version(document: JSON) -> str:
     return document.get("gitVersion", "not told") if isinstance(document, Mapping) else "not told"

@@ -4,19 +4,22 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from opsleuth.analysis.records import LogLine, Span
-from opsleuth.tools.sources.base import Capability, Sifted, Wanted
-from opsleuth.tools.sources.http import Session
+from opsleuth.analysis.records import LogLine, TimeRange
+from opsleuth.tools.sources.http_client import HttpSession
 from opsleuth.tools.sources.http_source import HttpSource, Settings
-from opsleuth.tools.sources.live import Fetched
-from opsleuth.tools.spec import NotPermitted, Unavailable
+from opsleuth.tools.sources.live_source import FetchedRows
+from opsleuth.tools.sources.source_protocols import Capability, FilteredLogs, LogFilter
+from opsleuth.tools.spec import NotPermittedError, UnavailableError
 
 # Of the seconds that a source has for an answer: what was read by then is used, rather than nothing.
 READ_SECONDS = 6.0
 # For counting what there is and the first page of what is wanted; what takes longer is gone through line by line.
 SIFT_SECONDS = 4.0
+
+Opaque: TypeAlias = Any
+"""What only the source that gave it can read: a place in its pages, or a query in its language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +30,20 @@ class LogPage:
     """
 
     lines: Sequence[LogLine]
-    after: Any = None
+    after: Opaque = None
     missed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
+class NarrowedQuery:
     """Queries of a store's own for `page`: for what is wanted, and for the service alone; `scanned` lines there are."""
 
-    query: Any
-    of_service: Any
+    query: Opaque
+    of_service: Opaque
     scanned: int
 
 
-class PagedLogs(HttpSource[Settings]):
+class PagedLogSource(HttpSource[Settings]):
     """Base of log stores over HTTP. Subclasses give `page`, and `before` and `most` by their settings."""
 
     capabilities: frozenset[Capability] = frozenset({"logs"})
@@ -48,17 +51,21 @@ class PagedLogs(HttpSource[Settings]):
     most: int
 
     @abstractmethod
-    async def page(self, session: Session, span: Span, place: Any, query: Any = None) -> LogPage:  # noqa: ANN401 - the source's own
+    async def page(
+        self, session: HttpSession, span: TimeRange, place: Opaque, query: Opaque = None
+    ) -> LogPage:
         """The lines of `span` from `place` on (None: from its start), of all or of those of `query`. Raises ToolError."""
 
     @abstractmethod
-    async def narrow(self, session: Session, wanted: Wanted, span: Span) -> Narrowed | None:
+    async def narrow_query(
+        self, session: HttpSession, wanted: LogFilter, span: TimeRange
+    ) -> NarrowedQuery | None:
         """How to ask for what is wanted alone; None where that cannot be said in the store's language. Raises ToolError."""
 
-    async def ask(self, session: Session, capability: Capability, window: Span) -> Fetched:
+    async def ask(self, session: HttpSession, capability: Capability, window: TimeRange) -> FetchedRows:
         del capability
         began = self.clock.monotonic()
-        earlier = Span(window.start - self.before, window.start)
+        earlier = TimeRange(window.start - self.before, window.start)
         inside, missed, whole = await self._some(session, window, self.most, began + 2 / 3 * READ_SECONDS)
         before, also_missed, all_of_it = await self._some(
             session, earlier, self.most // 2, began + READ_SECONDS
@@ -69,12 +76,12 @@ class PagedLogs(HttpSource[Settings]):
         )
         notes = () if whole and all_of_it else (cut,)
         missed = tuple(dict.fromkeys((*missed, *also_missed)))
-        return Fetched({"logs": [*before, *inside]}, notes=notes, missed=missed)
+        return FetchedRows({"logs": [*before, *inside]}, notes=notes, missed=missed)
 
     async def _some(
-        self, session: Session, span: Span, most: int, until: float
+        self, session: HttpSession, span: TimeRange, most: int, until: float
     ) -> tuple[Sequence[LogLine], tuple[str, ...], bool]:
-        """The first lines, what was missed among them, and whether they are all. No page is begun after `until`."""
+        """The first lines, what was missed among them, and whether they are all. No page is started after `until`."""
         lines: list[LogLine] = []
         missed: tuple[str, ...] = ()
         place: Any = None
@@ -86,8 +93,8 @@ class PagedLogs(HttpSource[Settings]):
             if place is None or len(lines) > most or self.clock.monotonic() > until:
                 return lines[:most], missed, place is None and len(lines) <= most
 
-    def scan_logs(self, *, baseline: bool = False, span: Span | None = None) -> Iterator[LogLine]:
-        """Every line of the stretch of time, a page in memory; there is no baseline in a store.
+    def scan_logs(self, *, baseline: bool = False, span: TimeRange | None = None) -> Iterator[LogLine]:
+        """Every line of the time range, a page in memory; there is no baseline in a store.
 
         Called where the loop runs, iterated in another thread. Raises ToolError, TimeoutError as it goes.
         """
@@ -95,16 +102,16 @@ class PagedLogs(HttpSource[Settings]):
             return iter(())
         return self._scanned(span, asyncio.get_running_loop())
 
-    async def sift_logs(self, wanted: Wanted, span: Span) -> Sifted | None:
+    async def filter_logs(self, wanted: LogFilter, span: TimeRange) -> FilteredLogs | None:
         """The lines that the store finds; None where it cannot be asked for them. The first page comes at once."""
         api, loop = self.api(), asyncio.get_running_loop()
         try:
             async with asyncio.timeout(SIFT_SECONDS), api.session() as session:
-                narrowed = await self.narrow(session, wanted, span)
+                narrowed = await self.narrow_query(session, wanted, span)
                 if narrowed is None:
                     return None
                 first = await self.page(session, span, None, narrowed.query)
-        except (NotPermitted, Unavailable):
+        except (NotPermittedError, UnavailableError):
             return None  # not all that gives lines may be counted, or knows what is asked
         except TimeoutError as error:
             if api.log:  # it answers, but slowly
@@ -113,16 +120,18 @@ class PagedLogs(HttpSource[Settings]):
                 str(error) or f"{self.name} gave no answer within {SIFT_SECONDS:g} s"
             ) from None
         lines = self._scanned(span, loop, narrowed.query, first)
-        return Sifted(lines, self._scanned(span, loop, narrowed.of_service), narrowed.scanned, tuple(api.log))
+        return FilteredLogs(
+            lines, self._scanned(span, loop, narrowed.of_service), narrowed.scanned, tuple(api.log)
+        )
 
     def _scanned(
         self,
-        span: Span,
+        span: TimeRange,
         loop: asyncio.AbstractEventLoop,
-        query: Any = None,  # noqa: ANN401 - the source's own
+        query: Opaque = None,
         first: LogPage | None = None,
     ) -> Iterator[LogLine]:
-        def asked(place: Any) -> LogPage:  # noqa: ANN401 - the source's own
+        def asked(place: Opaque) -> LogPage:
             asking = self._page_alone(span, place, query)
             return asyncio.run_coroutine_threadsafe(asking, loop).result()
 
@@ -134,8 +143,8 @@ class PagedLogs(HttpSource[Settings]):
                 break
             page = asked(page.after)
         if missed:
-            raise Unavailable("; ".join(missed))
+            raise UnavailableError("; ".join(missed))
 
-    async def _page_alone(self, span: Span, place: Any, query: Any) -> LogPage:  # noqa: ANN401 - the source's own
+    async def _page_alone(self, span: TimeRange, place: Opaque, query: Opaque) -> LogPage:
         async with self.api().session() as session:
             return await self.page(session, span, place, query)

@@ -1,7 +1,8 @@
 """A MySQL or MariaDB database: statement digests by load, the slow log's table, sessions, lock waits, sizes.
 
-The session can only read and gives up a statement after some seconds. Digests are watched for a moment; the slow log, where it
-goes to its table (`log_output = TABLE`), tells of the window itself.
+Each read is a transaction of its own that can only read, gives up a statement after some seconds, and is rolled back; nothing
+is set on the session, for a proxy (ProxySQL, MaxScale) may lend it to another client next. Digests are watched for a moment; the slow log, where it
+goes to its table (`log_output = TABLE`), reports the window itself.
 """
 
 import asyncio
@@ -12,15 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
-from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, StatementLoad
-from opsleuth.state.words import counted
-from opsleuth.tools.arguments import zulu
+from opsleuth.analysis.records import ObjectState, PlatformEvent, StatementLoad, TimeRange
+from opsleuth.configuration.database_settings import MySqlSettings
+from opsleuth.state.plurals import format_count
+from opsleuth.tools.arguments import format_rfc3339
 from opsleuth.tools.sources import mysql_sql as sql
-from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.database import DatabaseSource
-from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched, refused
-from opsleuth.tools.sources.settings import MySql
-from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
+from opsleuth.tools.sources.database_source import DatabaseSource
+from opsleuth.tools.sources.live_source import SKEW_SECONDS, FetchedRows, SourceCheck, failed_check
+from opsleuth.tools.sources.source_protocols import Capability
+from opsleuth.tools.spec import NotPermittedError, ToolError, TransientError, UnavailableError
 
 REMEDY = "MySQL and MariaDB need the extra 'mysql': pip install 'opsleuth[mysql]'"
 RIGHTS = "GRANT PROCESS ON *.*, SELECT ON performance_schema.*, SELECT ON mysql.slow_log TO the account"
@@ -29,56 +30,62 @@ _DENIED = frozenset({1044, 1045, 1095, 1142, 1143, 1227, 1370, 1698})
 _BUSY = frozenset({1040, 1203, 1053, 1205, 1213})
 _TOO_LONG = frozenset({1969, 3024})
 _VALUE = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|\b0x[0-9a-fA-F]+\b|\b\d+(?:\.\d+)?\b")
+_SELECT = re.compile(r"\A\s*SELECT\b")
 _SOME_VALUES = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*\)")
 
 _Row = Mapping[str, Any]
 T = TypeVar("T")
 
 
-class MySqlSource(DatabaseSource[MySql]):
+class MySqlSource(DatabaseSource[MySqlSettings]):
     """The source of kind `mysql` or `mariadb`."""
 
-    async def fetch(self, capability: Capability, window: Span) -> Fetched:
+    async def fetch(self, capability: Capability, window: TimeRange) -> FetchedRows:
         past = self.past(window)
         if capability == "statements":
-            return await self._with(lambda session: self._statements(session, window, current=not past))
+            return await self.with_session(
+                lambda session: self._statements(session, window, current=not past)
+            )
         if past:
-            return Fetched(
+            return FetchedRows(
                 {capability: []},
                 notes=(f"sessions and locks are known only as they are now; the window {past}",),
             )
         rows = self._objects if capability == "objects" else self._events
-        return await self._with(lambda session: Fetched({capability: rows(session)}, tuple(session.asked)))
+        return await self.with_session(
+            lambda session: FetchedRows(
+                {capability: rows(session)}, tuple(session.asked), missed=tuple(session.missed)
+            )
+        )
 
-    async def check(self) -> Sequence[Check]:
-        return await self._with(self._checks)
+    async def check(self) -> Sequence[SourceCheck]:
+        return await self.with_session(self._checks)
 
-    async def _with(self, work: "Callable[[_Session], T]") -> T:
+    async def with_session(self, work: "Callable[[_MySqlSession], T]") -> T:
         """Work in a thread, over a connection of its own: the driver waits for every answer."""
         return await asyncio.to_thread(self._connected, work)
 
-    def _connected(self, work: "Callable[[_Session], T]") -> T:
+    def _connected(self, work: "Callable[[_MySqlSession], T]") -> T:
         try:
-            import pymysql  # noqa: PLC0415 - an extra, loaded where a source needs it
-            from pymysql.cursors import DictCursor  # noqa: PLC0415
+            from opsleuth.tools.sources.mysql_connection import (
+                UnsetConnection,  # an extra, loaded where a source needs it
+            )
         except ImportError:
-            raise Unavailable(f"{self.name}: {REMEDY}") from None
+            raise UnavailableError(f"{self.name}: {REMEDY}") from None
         own = self._settings
         password = self.vault.reveal(own.password) if own.password else ""
-        with _said(self.name):
-            connection = pymysql.connect(
+        with _translate_driver_errors(self.name):
+            connection = UnsetConnection(
                 host=own.host, port=own.port, unix_socket=own.socket, user=own.user, password=password,
-                connect_timeout=own.connect_seconds, read_timeout=own.statement_seconds + 1, charset="utf8mb4",
-                autocommit=True, cursorclass=DictCursor, ssl={"ca": own.ca_file} if own.ca_file else None,
+                connect_timeout=own.connect_seconds, read_timeout=own.statement_seconds + 1,
+                ssl={"ca": own.ca_file} if own.ca_file else None,
             )  # fmt: skip
         with closing(connection):
-            session = _Session(self.name, connection)
-            session.begin(own.statement_seconds)
-            return work(session)
+            return work(_MySqlSession(self.name, connection, own.statement_seconds))
 
     # --- statements ------------------------------------------------------------------------------------------
 
-    def _statements(self, session: "_Session", window: Span, *, current: bool) -> Fetched:
+    def _statements(self, session: "_MySqlSession", window: TimeRange, *, current: bool) -> FetchedRows:
         loads, missed = [], []
         parts: list[tuple[str, Callable[[], list[StatementLoad]]]] = [
             ("slow log", lambda: self._slow(session, window))
@@ -88,20 +95,20 @@ class MySqlSource(DatabaseSource[MySql]):
         for what, read in parts:
             try:
                 loads += read()
-            except (NotPermitted, Unavailable) as error:
+            except (NotPermittedError, UnavailableError) as error:
                 missed.append(f"{what}: {error}")
         notes = (
             ()
             if current
-            else ("digests are known only as they are now: of the window only the slow log tells",)
+            else ("digests are known only as they are now: only the slow log covers the window",)
         )
-        return Fetched({"statements": loads}, tuple(session.asked), notes, tuple(missed))
+        return FetchedRows({"statements": loads}, tuple(session.asked), notes, (*missed, *session.missed))
 
-    def _watched(self, session: "_Session") -> list[StatementLoad]:
+    def _watched(self, session: "_MySqlSession") -> list[StatementLoad]:
         """What each digest does in the next moment."""
         if not session.on("performance_schema"):
-            raise Unavailable(
-                "performance_schema is off: set performance_schema = ON and start the server anew"
+            raise UnavailableError(
+                "performance_schema is off: set performance_schema = ON and restart the server"
             )
         most = self._settings.max_statements
         before = {(r["db"], r["digest"]): r for r in session.rows(sql.STATEMENTS, most=most)}
@@ -127,11 +134,16 @@ class MySqlSource(DatabaseSource[MySql]):
             )  # fmt: skip
         return loads
 
-    def _slow(self, session: "_Session", window: Span) -> list[StatementLoad]:
-        """Entries of the slow log in the window, put together by their text without its values."""
+    def _slow(self, session: "_MySqlSession", window: TimeRange) -> list[StatementLoad]:
+        """Entries of the slow log in the window, grouped by their text without its values."""
         found: dict[str, list[_Row]] = defaultdict(list)
-        for row in session.rows(sql.SLOW, start=window.start, end=window.end):
-            found[without_values(str(row["query"]))].append(row)
+        entries = session.rows(sql.SLOW, start=window.start, end=window.end, most=sql.MOST_SLOW)
+        if len(entries) >= sql.MOST_SLOW:
+            session.missed.append(
+                f"slow log: more than {sql.MOST_SLOW:,} entries in the window: the earlier ones were not read"
+            )
+        for row in entries:
+            found[replace_literals(str(row["query"]))].append(row)
         length = max(window.end - window.start, 1.0)
         return [
             StatementLoad(
@@ -148,34 +160,44 @@ class MySqlSource(DatabaseSource[MySql]):
 
     # --- objects and events ----------------------------------------------------------------------------------
 
-    def _objects(self, session: "_Session") -> list[ObjectState]:
-        status: dict[str, Any] = {
-            "version": session.version,
-            "variables": session.pairs(sql.VARIABLES),
-            "status": session.pairs(sql.STATUS),
-            "sessions": [dict(row) for row in session.rows(sql.SESSIONS)],
-            "lock_waits": [_plain(row) for row in session.waits()][:20],
-            "size_bytes": {row["db"]: int(row["bytes"] or 0) for row in session.rows(sql.SIZES)},
+    def _objects(self, session: "_MySqlSession") -> list[ObjectState]:
+        parts: dict[str, Callable[[], Any]] = {
+            "variables": lambda: session.pairs(sql.VARIABLES),
+            "status": lambda: session.pairs(sql.STATUS),
+            "sessions": lambda: [dict(row) for row in session.rows(sql.SESSIONS)],
+            "lock_waits": lambda: [_lock_wait_record(row) for row in session.waits()][:20],
+            "size_bytes": lambda: {row["db"]: int(row["bytes"] or 0) for row in session.rows(sql.SIZES)},
         }
+        status: dict[str, Any] = {"version": session.version}
+        for what, read in parts.items():
+            try:
+                status[what] = read()
+            except (NotPermittedError, UnavailableError) as error:
+                session.missed.append(f"{what.replace('_', ' ')}: {error}")
         return [
             ObjectState(time=self.clock.now().timestamp(), kind="Database", name=self.database, status=status)
         ]
 
-    def _events(self, session: "_Session") -> list[PlatformEvent]:
+    def _events(self, session: "_MySqlSession") -> list[PlatformEvent]:
         """What is wrong now, by its own figures."""
         limits, status = session.pairs(sql.VARIABLES), session.pairs(sql.STATUS)
         events: list[tuple[str, str, float | None, int | None]] = []
         used, most = int(status.get("Threads_connected", 0)), int(limits.get("max_connections", 0))
         if most and used >= _FULL * most:
             events.append(("ConnectionsExhausted", f"{used} of {most} connections are used", None, None))
-        by_holder: dict[int, list[_Row]] = defaultdict(list)
-        for row in session.waits():
-            by_holder[row["holder"]].append(row)
-        for holder, rows in by_holder.items():
+        by_holder: dict[tuple[int, float], list[_Row]] = defaultdict(list)
+        try:
+            waits = session.waits()
+        except (NotPermittedError, UnavailableError) as error:
+            waits = ()
+            session.missed.append(f"lock waits: {error}")
+        for row in waits:
+            by_holder[int(row["holder"] or 0), float(row["holder_since"])].append(row)
+        for rows in by_holder.values():
             first = min(rows, key=lambda row: float(row["since"]))
             message = (
-                f"{counted(len(rows), 'session')} still waiting for a lock on {first['locked']}; held by session {holder} "
-                f"({first['holder_command']}), its transaction open since {zulu(float(first['holder_since']))}"
+                f"{format_count(len(rows), 'session')} still waiting for a lock on {first['locked']}; "
+                f"held by {_describe_holder(first)}"
             )
             events.append(("LockWait", message, float(first["since"]), len(rows)))
         now = self.clock.now().timestamp()
@@ -187,63 +209,60 @@ class MySqlSource(DatabaseSource[MySql]):
 
     # --- doctor ----------------------------------------------------------------------------------------------
 
-    def _checks(self, session: "_Session") -> Sequence[Check]:
+    def _checks(self, session: "_MySqlSession") -> Sequence[SourceCheck]:
         skew = (
             float(session.rows("SELECT UNIX_TIMESTAMP(NOW(6)) AS now")[0]["now"])
             - self.clock.now().timestamp()
         )
-        checks = [Check("version", "ok", session.version)]
+        checks = [SourceCheck("version", "ok", session.version)]
         checks.append(
-            Check("clock", "ok", f"{skew:+.0f} s")
+            SourceCheck("clock", "ok", f"{skew:+.0f} s")
             if abs(skew) <= SKEW_SECONDS
-            else Check(
+            else SourceCheck(
                 "clock", "warning", f"the server's clock differs by {skew:+.0f} s", "let NTP set both clocks"
             )
         )
         asked: dict[str, Callable[[], object]] = {
             "digests": lambda: session.rows(sql.STATEMENTS, most=1),
-            "slow log": lambda: session.rows(sql.SLOW, start=0, end=1),
+            "slow log": lambda: session.rows(sql.SLOW, start=0, end=1, most=1),
             "locks": session.waits,
         }
         for what, read in asked.items():
             try:
                 read()
-                checks.append(Check(what, "ok", "can be read"))
+                checks.append(SourceCheck(what, "ok", "can be read"))
             except ToolError as error:
-                checks.append(refused(what, error, RIGHTS))
+                checks.append(failed_check(what, error, RIGHTS))
         if not session.on("performance_schema"):
             checks.append(
-                Check("digests", "warning", "performance_schema is off", "set performance_schema = ON")
+                SourceCheck("digests", "warning", "performance_schema is off", "set performance_schema = ON")
             )
         if "TABLE" not in session.pairs(sql.VARIABLES).get("log_output", ""):
-            checks.append(Check("slow log", "warning", "it does not go to its table", "SET GLOBAL log_output = 'TABLE', slow_query_log = ON"))  # fmt: skip
+            checks.append(SourceCheck("slow log", "warning", "it does not go to its table", "SET GLOBAL log_output = 'TABLE', slow_query_log = ON"))  # fmt: skip
         return checks
 
 
-class _Session:
+class _MySqlSession:
     """One connection; `asked` holds the statements that were sent."""
 
-    def __init__(self, name: str, connection: Any) -> None:  # noqa: ANN401 - of the extra
+    def __init__(self, name: str, connection: Any, seconds: float) -> None:  # noqa: ANN401 - of the extra
         self.name, self.version = name, str(connection.get_server_info())
         self.asked: list[str] = []
-        self._connection = connection
+        self.missed: list[str] = []
+        self._connection, self._seconds = connection, seconds
 
-    def begin(self, seconds: float) -> None:
-        """Only reading, and no statement longer than so many seconds."""
-        limit = (
-            f"max_statement_time = {seconds:g}"
-            if self._maria
-            else f"max_execution_time = {seconds * 1_000:.0f}"
-        )
-        self.rows("SET SESSION TRANSACTION READ ONLY")
-        self.rows(f"SET SESSION {limit}, SESSION lock_wait_timeout = 1")
-        self.asked.clear()
-
-    def rows(self, statement: str, **parameters: Any) -> Sequence[_Row]:  # noqa: ANN401 - values of any column
-        with _said(self.name), self._connection.cursor() as cursor:
-            cursor.execute(statement, parameters or None)
-            found: Sequence[_Row] = cursor.fetchall() or ()
-        self.asked.append(f"{' '.join(statement.split())[:400]} -> {counted(len(found), 'row')}")
+    def rows(self, statement: str, **parameters: object) -> Sequence[_Row]:
+        with _translate_driver_errors(self.name), self._connection.cursor() as cursor:
+            cursor.execute("START TRANSACTION READ ONLY")
+            try:
+                cursor.execute(
+                    limit_statement(statement, self._seconds, is_maria=self._maria), parameters or None
+                )
+                found: Sequence[_Row] = cursor.fetchall() or ()
+            finally:
+                if self._connection.open:
+                    self._connection.rollback()
+        self.asked.append(f"{' '.join(statement.split())[:400]} -> {format_count(len(found), 'row')}")
         return found
 
     def pairs(self, statement: str) -> dict[str, str]:
@@ -263,9 +282,9 @@ class _Session:
 
 
 @contextmanager
-def _said(name: str) -> Iterator[None]:
+def _translate_driver_errors(name: str) -> Iterator[None]:
     """What the server or the driver says, in the class of error that it is: by its number, not by wording."""
-    import pymysql  # noqa: PLC0415 - an extra, already loaded by who connected
+    import pymysql  # an extra, already loaded by who connected
 
     try:
         yield
@@ -275,19 +294,39 @@ def _said(name: str) -> Iterator[None]:
             f"{name}: {' '.join(str(part) for part in error.args[1:])[:500] or type(error).__name__} ({code})"
         )
         if code in _DENIED:
-            raise NotPermitted(f"{text}. {RIGHTS}") from None
+            raise NotPermittedError(f"{text}. {RIGHTS}") from None
         if code in _TOO_LONG or "timed out" in text:
             raise TimeoutError(text) from None
         # The driver says "can't connect" too where a connection broke off while it was made.
         broke = isinstance(getattr(error, "original_exception", None), ConnectionResetError | BrokenPipeError)
-        raise (Transient if broke or code in _BUSY or code in (2006, 2013) else Unavailable)(text) from None
+        raise (TransientError if broke or code in _BUSY or code in (2006, 2013) else UnavailableError)(
+            text
+        ) from None
 
 
-def without_values(query: str) -> str:
+def limit_statement(statement: str, seconds: float, *, is_maria: bool) -> str:
+    """The statement with its own time limit. MySQL limits a SELECT only; what it shows it has in memory."""
+    if is_maria:
+        limit = f"max_statement_time = {seconds:g}, lock_wait_timeout = 1"
+        return f"SET STATEMENT {limit} FOR {statement}"
+    return _SELECT.sub(f"SELECT /*+ MAX_EXECUTION_TIME({seconds * 1_000:.0f}) */", statement, count=1)
+
+
+def replace_literals(query: str) -> str:
     """The statement with every value as `?`, lists of them as one."""
     return _SOME_VALUES.sub("(?)", _VALUE.sub("?", " ".join(query.split())))
 
 
-def _plain(row: _Row) -> dict[str, Any]:
+def _describe_holder(row: _Row) -> str:
+    """Who holds a lock: a session, or an XA transaction that was prepared and that no session owns any more."""
+    since = format_rfc3339(float(row["holder_since"]))
+    if not row["holder"]:  # its client has gone, or the server was restarted
+        return f"a prepared XA transaction without a session, open since {since}: XA RECOVER lists it, XA COMMIT or XA ROLLBACK ends it"
+    return f"session {row['holder']} ({row['holder_command']}), its transaction open since {since}"
+
+
+def _lock_wait_record(row: _Row) -> dict[str, Any]:
     times = {"since", "holder_since"}
-    return {key: zulu(float(value)) if key in times and value else value for key, value in row.items()}
+    return {
+        key: format_rfc3339(float(value)) if key in times and value else value for key, value in row.items()
+    }

@@ -1,4 +1,4 @@
-"""What is asked of MySQL and MariaDB. Every statement reads; texts are digests, without the values of people."""
+"""The queries sent to MySQL and MariaDB. Every statement reads; texts are digests, without the values of people."""
 
 STATEMENTS = """
 SELECT COALESCE(SCHEMA_NAME, '') AS db, DIGEST AS digest, DIGEST_TEXT AS query, COUNT_STAR AS calls,
@@ -8,12 +8,13 @@ FROM performance_schema.events_statements_summary_by_digest
 WHERE DIGEST IS NOT NULL ORDER BY SUM_TIMER_WAIT DESC LIMIT %(most)s
 """
 
+MOST_SLOW = 2_000
 SLOW = """
 SELECT UNIX_TIMESTAMP(start_time) AS at, TIME_TO_SEC(query_time) + MICROSECOND(query_time) / 1e6 AS seconds,
        rows_examined AS examined, rows_sent, CONVERT(sql_text USING utf8mb4) AS query
 FROM mysql.slow_log
 WHERE start_time >= FROM_UNIXTIME(%(start)s) AND start_time < FROM_UNIXTIME(%(end)s)
-ORDER BY start_time DESC LIMIT 2000
+ORDER BY start_time DESC LIMIT %(most)s
 """
 
 SESSIONS = """
@@ -36,8 +37,10 @@ SELECT TABLE_SCHEMA AS db, CAST(SUM(DATA_LENGTH + INDEX_LENGTH) AS SIGNED) AS by
 WHERE TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') GROUP BY TABLE_SCHEMA
 """
 
+# The holder is a session that is still connected: InnoDB keeps the number of one that has left, and its views are renewed
+# only for a reader that has let 100 ms pass.
 WAITS_MARIADB = """
-SELECT w.trx_mysql_thread_id AS waiting, b.trx_mysql_thread_id AS holder, UNIX_TIMESTAMP(w.trx_wait_started) AS since,
+SELECT w.trx_mysql_thread_id AS waiting, p.ID AS holder, UNIX_TIMESTAMP(w.trx_wait_started) AS since,
        UNIX_TIMESTAMP(b.trx_started) AS holder_since, COALESCE(p.COMMAND, '') AS holder_command, l.lock_table AS locked
 FROM information_schema.INNODB_LOCK_WAITS x
 JOIN information_schema.INNODB_TRX w ON w.trx_id = x.requesting_trx_id
@@ -47,7 +50,7 @@ LEFT JOIN information_schema.PROCESSLIST p ON p.ID = b.trx_mysql_thread_id
 """
 
 WAITS_MYSQL = """
-SELECT waiting_pid AS waiting, blocking_pid AS holder, UNIX_TIMESTAMP(wait_started) AS since,
+SELECT waiting_pid AS waiting, p.ID AS holder, UNIX_TIMESTAMP(wait_started) AS since,
        UNIX_TIMESTAMP(blocking_trx_started) AS holder_since, COALESCE(p.COMMAND, '') AS holder_command, locked_table AS locked
 FROM sys.innodb_lock_waits LEFT JOIN information_schema.PROCESSLIST p ON p.ID = blocking_pid
 """

@@ -1,7 +1,8 @@
 """A PostgreSQL database: statements by load, sessions and who holds them up, standbys, storage.
 
-The session can only read, gives up a statement after some seconds and a lock after half of one, and needs no
-more than the role pg_monitor. Statements are watched for two seconds: how often each is called now, how long it
+Each read is a transaction of its own that can only read, gives up a statement after some seconds and a lock after half
+of one, and is rolled back; nothing is set on the session, for a pooler may lend it to another client next. The role
+pg_monitor is enough. Statements are watched for two seconds: how often each is called now, how long it
 takes and what its sessions wait for. What was before is known where snapshots are kept (`history`).
 """
 
@@ -9,21 +10,28 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
-from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, StatementLoad
-from opsleuth.state.words import counted
-from opsleuth.tools.arguments import zulu
+from opsleuth.analysis.records import ObjectState, PlatformEvent, StatementLoad, TimeRange
+from opsleuth.configuration.database_settings import PostgresSettings
+from opsleuth.configuration.secret_references import Secret
+from opsleuth.state.plurals import format_count
+from opsleuth.tools.arguments import format_rfc3339
 from opsleuth.tools.sources import postgres_sql as sql
-from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.database import DatabaseSource
-from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched
-from opsleuth.tools.sources.postgres_errors import connecting, said
-from opsleuth.tools.sources.secrets import Secret
-from opsleuth.tools.sources.settings import Postgres
-from opsleuth.tools.spec import ToolError, Unavailable
+from opsleuth.tools.sources.checked_sql import can_check_sql
+from opsleuth.tools.sources.database_source import DatabaseSource
+from opsleuth.tools.sources.live_source import SKEW_SECONDS, FetchedRows, SourceCheck
+from opsleuth.tools.sources.postgres_errors import (
+    RefusedStatementError,
+    open_connection,
+    roll_back,
+    translate_driver_errors,
+)
+from opsleuth.tools.sources.postgres_queries import CLOSED_SESSION, run_checked_sql
+from opsleuth.tools.sources.source_protocols import Capability, QueryAnswer, QueryLanguage, SourceQuery
+from opsleuth.tools.spec import InvalidArgumentsError, ToolError, UnavailableError
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -40,40 +48,43 @@ _Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
-    """One connection; `asked` holds the statements that were sent."""
+class _PostgresSession:
+    """One connection; `asked` holds the statements that were sent, `begin` is how each transaction begins."""
 
     name: str
     connection: "AsyncConnection[dict[str, Any]]"
+    begin: str
     asked: list[str]
 
-    async def rows(self, statement: str, **parameters: Any) -> Sequence[_Row]:  # noqa: ANN401 - values of any column
+    async def rows(self, statement: str, **parameters: object) -> Sequence[_Row]:
         """The rows, and a line for the log of what was asked."""
-        with said(self.name):
-            cursor = await self.connection.execute(statement, parameters)
-            found = await cursor.fetchall()
+        with translate_driver_errors(self.name):
+            try:
+                await self.connection.execute(self.begin)
+                cursor = await self.connection.execute(statement, parameters)
+                found = await cursor.fetchall()
+            finally:
+                await roll_back(self.connection)
         shown = " ".join(statement.split())
-        self.asked.append(f"{shown[:400]} -> {counted(len(found), 'row')}")
+        self.asked.append(f"{shown[:400]} -> {format_count(len(found), 'row')}")
         return found
 
-    async def one(self, statement: str, **parameters: Any) -> _Row:  # noqa: ANN401 - values of any column
+    async def one(self, statement: str, **parameters: object) -> _Row:
         return (await self.rows(statement, **parameters))[0]
 
 
-class PostgresSource(DatabaseSource[Postgres]):
+class PostgresSource(DatabaseSource[PostgresSettings]):
     """The source of kind `postgres`."""
 
     @asynccontextmanager
-    async def _session(self) -> AsyncIterator[_Session]:
-        """Raises NotPermitted, Unavailable, Transient, TimeoutError."""
+    async def _session(self) -> AsyncIterator[_PostgresSession]:
+        """Raises NotPermittedError, UnavailableError, TransientError, TimeoutError."""
         settings = self._settings
         dsn, password = await asyncio.to_thread(self._secrets)
-        connection = await connecting(self.name, dsn, password, settings.connect_seconds)
+        connection = await open_connection(self.name, dsn, password, settings.connect_seconds)
         try:
-            session = _Session(self.name, connection, [])
-            await session.rows(sql.SESSION, statement_ms=f"{settings.statement_seconds * 1000:.0f}ms")
-            session.asked.clear()
-            yield session
+            begin = sql.BEGIN.format(statement_ms=settings.statement_seconds * 1000)
+            yield _PostgresSession(self.name, connection, begin, [])
         finally:
             await connection.close()
 
@@ -83,33 +94,49 @@ class PostgresSource(DatabaseSource[Postgres]):
         dsn = self.vault.reveal(settings.dsn) if isinstance(settings.dsn, Secret) else settings.dsn
         return dsn, self.vault.reveal(settings.password) if settings.password else None
 
-    async def fetch(self, capability: Capability, window: Span) -> Fetched:
+    async def fetch(self, capability: Capability, window: TimeRange) -> FetchedRows:
         past = self.past(window)
         if capability == "statements":
             return await self._statements(window, current=not past)
         if past:
-            return Fetched(
+            return FetchedRows(
                 {capability: []},
                 notes=(f"sessions, locks and standbys are known only as they are now; the window {past}",),
             )
         async with self._session() as session:
             rows = await (self._objects(session) if capability == "objects" else self._events(session))
-            return Fetched({capability: rows}, tuple(session.asked))
+            return FetchedRows({capability: rows}, tuple(session.asked))
+
+    @property
+    def query_languages(self) -> frozenset[QueryLanguage]:
+        """SQL, where its parser is installed."""
+        return frozenset({"sql"}) if can_check_sql() else frozenset()
+
+    async def run_query(self, language: QueryLanguage, query: SourceQuery) -> QueryAnswer:
+        del language
+        async with asyncio.timeout(self.fetch_seconds), self._session() as session:
+            closed = replace(session, begin=f"{session.begin}; {CLOSED_SESSION}")
+            try:
+                return await run_checked_sql(closed.rows, query, self._settings.query_tables)
+            except RefusedStatementError as error:
+                if error.is_mistake:
+                    raise InvalidArgumentsError(str(error)) from None
+                raise
 
     # --- statements ------------------------------------------------------------------------------------------
 
-    async def _statements(self, window: Span, *, current: bool) -> Fetched:
+    async def _statements(self, window: TimeRange, *, current: bool) -> FetchedRows:
         history, notes = self._settings.history, []
         if history is None and not current:
             notes.append(
                 "statements are known only as they are now: set history to a query over stored snapshots"
             )
-            return Fetched({"statements": []}, notes=tuple(notes))
+            return FetchedRows({"statements": []}, notes=tuple(notes))
         async with self._session() as session:
             loads = []
             if history is not None:
                 loads = await self._history(
-                    session, history, Span(window.start - self._settings.before, window.end)
+                    session, history, TimeRange(window.start - self._settings.before, window.end)
                 )
             if current:
                 loads += await self._watched(session)
@@ -117,16 +144,17 @@ class PostgresSource(DatabaseSource[Postgres]):
                 notes.append(
                     "the text of some statements is hidden: GRANT pg_monitor TO the role of this source"
                 )
-            return Fetched({"statements": loads}, tuple(session.asked), tuple(notes))
+            return FetchedRows({"statements": loads}, tuple(session.asked), tuple(notes))
 
-    async def _history(self, session: _Session, history: str, span: Span) -> list[StatementLoad]:
+    async def _history(self, session: _PostgresSession, history: str, span: TimeRange) -> list[StatementLoad]:
         start, end = (datetime.fromtimestamp(t, UTC) for t in (span.start, span.end))
-        # Inside of another, the text can only be one statement that reads.
-        rows = await session.rows(f"SELECT * FROM ({history.rstrip('; ')}) AS history", start=start, end=end)  # noqa: S608 - the operator's own
+        # Inside of another, and with a parameter, the text can only be one statement that reads.
+        statement = f"SELECT * FROM ({history.rstrip('; ')}) AS history WHERE %(one)s"  # noqa: S608 - the operator's own
+        rows = await session.rows(statement, start=start, end=end, one=True)
         try:
             return [self._recorded(row) for row in rows]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Unavailable(
+            raise UnavailableError(
                 f"{self.name}: `history` must give captured_at (timestamptz), statement, calls, and total_ms or mean_ms "
                 f"({type(error).__name__}: {error})"
             ) from None
@@ -136,17 +164,17 @@ class PostgresSource(DatabaseSource[Postgres]):
             time=row["captured_at"].timestamp(),
             database=self.database,
             statement=str(row["statement"]),
-            calls=_number(row.get("calls")),
-            calls_per_sec=_number(row.get("calls_per_sec")),
-            mean_ms=_number(row.get("mean_ms")),
-            total_ms=_number(row.get("total_ms")),
-            load=_number(row.get("load")),
+            calls=_optional_float(row.get("calls")),
+            calls_per_sec=_optional_float(row.get("calls_per_sec")),
+            mean_ms=_optional_float(row.get("mean_ms")),
+            total_ms=_optional_float(row.get("total_ms")),
+            load=_optional_float(row.get("load")),
             load_unit=row.get("load_unit"),
             waits={str(k): float(v) for k, v in (row.get("waits") or {}).items()},
-            rows=_number(row.get("rows")),
+            rows=_optional_float(row.get("rows")),
         )
 
-    async def _watched(self, session: _Session) -> list[StatementLoad]:
+    async def _watched(self, session: _PostgresSession) -> list[StatementLoad]:
         """What each statement does in the next seconds: calls and their time, and what its sessions wait for."""
         most = self._settings.max_statements
         before = {row["queryid"]: row for row in await session.rows(sql.STATEMENTS, most=most)}
@@ -162,7 +190,7 @@ class PostgresSource(DatabaseSource[Postgres]):
         after = await session.rows(sql.STATEMENTS, most=most)
         seconds = max(self.clock.monotonic() - began, 0.001)
         now = self.clock.now().timestamp()
-        known = {row["queryid"]: _delta(before.get(row["queryid"]), row, seconds) for row in after}
+        known = {row["queryid"]: _statement_delta(before.get(row["queryid"]), row, seconds) for row in after}
         return [
             StatementLoad(
                 time=now,
@@ -173,21 +201,22 @@ class PostgresSource(DatabaseSource[Postgres]):
                 waits=dict(waits.get(key, {})),
                 **{name: row[name] for name in ("calls", "calls_per_sec", "mean_ms", "total_ms", "rows", "extra")},
             )
-            for key, row in (known | {k: _unfinished(t) for k, t in texts.items() if k not in known}).items()
+            for key, row in (known | {k: _unfinished_statement(t) for k, t in texts.items() if k not in known}).items()
             if row["calls"] or key in waits
         ]  # fmt: skip
 
     # --- objects and events ----------------------------------------------------------------------------------
 
-    async def _objects(self, session: _Session) -> list[ObjectState]:
+    async def _objects(self, session: _PostgresSession) -> list[ObjectState]:
         about = await session.one(sql.ABOUT)
         status: dict[str, Any] = {
             "version": about["version"],
-            "up_since": zulu(about["up_since"]),
+            "up_since": format_rfc3339(about["up_since"]),
             "size_bytes": about["size_bytes"],
             "max_connections": about["max_connections"],
             "sessions": [dict(row) for row in await session.rows(sql.CONNECTIONS)],
             "blocked": [dict(row) for row in await session.rows(sql.BLOCKED)][:20],
+            "prepared_transactions": [dict(row) for row in await session.rows(sql.PREPARED)],
             "tables": [dict(row) for row in await session.rows(sql.TABLES)],
         }
         status |= await self._replication(session, is_standby=about["is_standby"])
@@ -195,7 +224,7 @@ class PostgresSource(DatabaseSource[Postgres]):
             ObjectState(time=self.clock.now().timestamp(), kind="Database", name=self.database, status=status)
         ]
 
-    async def _replication(self, session: _Session, *, is_standby: bool) -> dict[str, Any]:
+    async def _replication(self, session: _PostgresSession, *, is_standby: bool) -> dict[str, Any]:
         if is_standby:
             return {"standby": dict(await session.one(sql.OWN_LAG))}
         return {
@@ -203,15 +232,15 @@ class PostgresSource(DatabaseSource[Postgres]):
             "slots": [dict(row) for row in await session.rows(sql.SLOTS)],
         }
 
-    async def _events(self, session: _Session) -> list[PlatformEvent]:
+    async def _events(self, session: _PostgresSession) -> list[PlatformEvent]:
         """What is wrong now, in the words that PostgreSQL itself has for it."""
         about = await session.one(sql.ABOUT)
         sessions = await session.rows(sql.CONNECTIONS)
         replication = await self._replication(session, is_standby=about["is_standby"])
         events = [
-            *_full(about, sessions),
-            *_held_up(await session.rows(sql.BLOCKED)),
-            *_behind(replication),
+            *_connection_events(about, sessions),
+            *_lock_wait_events(await session.rows(sql.BLOCKED)),
+            *_replication_events(replication),
         ]
         now = self.clock.now().timestamp()
         return [
@@ -224,20 +253,20 @@ class PostgresSource(DatabaseSource[Postgres]):
 
     # --- doctor ----------------------------------------------------------------------------------------------
 
-    async def check(self) -> Sequence[Check]:
+    async def check(self) -> Sequence[SourceCheck]:
         async with self._session() as session:
             about = await session.one(sql.ABOUT)
             skew = about["now"] - self.clock.now().timestamp()
             checks = [
-                Check("version", "ok", f"PostgreSQL {about['version']}"),
-                Check("rights", "ok", "member of pg_monitor")
+                SourceCheck("version", "ok", f"PostgreSQL {about['version']}"),
+                SourceCheck("rights", "ok", "member of pg_monitor")
                 if about["may_monitor"]
-                else Check(
+                else SourceCheck(
                     "rights", "warning", "other users' statements are hidden", "GRANT pg_monitor TO the role"
                 ),
-                Check("clock", "ok", f"{skew:+.0f} s")
+                SourceCheck("clock", "ok", f"{skew:+.0f} s")
                 if abs(skew) <= SKEW_SECONDS
-                else Check(
+                else SourceCheck(
                     "clock",
                     "warning",
                     f"the server's clock differs by {skew:+.0f} s",
@@ -245,27 +274,27 @@ class PostgresSource(DatabaseSource[Postgres]):
                 ),
             ]
             if not about["has_statements"]:
-                return [*checks, Check("statements", "failed", "pg_stat_statements is not installed in this database",
+                return [*checks, SourceCheck("statements", "failed", "pg_stat_statements is not installed in this database",
                                        "add it to shared_preload_libraries, then CREATE EXTENSION pg_stat_statements")]  # fmt: skip
             try:
                 await session.rows(sql.STATEMENTS, most=1)
             except (ToolError, TimeoutError) as error:
                 return [
                     *checks,
-                    Check(
+                    SourceCheck(
                         "statements",
                         "failed",
                         str(error),
                         "add pg_stat_statements to shared_preload_libraries",
                     ),
                 ]
-            return [*checks, Check("statements", "ok", "pg_stat_statements is read")]
+            return [*checks, SourceCheck("statements", "ok", "pg_stat_statements is read")]
 
 
 _Event = tuple[str, str, float | None, int | None]
 
 
-def _full(about: _Row, sessions: Sequence[_Row]) -> list[_Event]:
+def _connection_events(about: _Row, sessions: Sequence[_Row]) -> list[_Event]:
     used, room = sum(row["sessions"] for row in sessions), about["max_connections"] - about["reserved"]
     if used < _FULL * room:
         return []
@@ -280,29 +309,51 @@ def _full(about: _Row, sessions: Sequence[_Row]) -> list[_Event]:
     ]
 
 
-def _held_up(blocked: Sequence[_Row]) -> list[_Event]:
+def _lock_wait_events(blocked: Sequence[_Row]) -> list[_Event]:
     """One event for each session that holds others up."""
-    by_holder: dict[int, list[_Row]] = defaultdict(list)
+    by_holder: dict[tuple[int, str | None], list[_Row]] = defaultdict(list)
     for row in blocked:
         if row["seconds"] >= _WAIT_SECONDS:
-            by_holder[row["holder"]].append(row)
+            by_holder[row["holder"], row["prepared"]].append(row)
     events: list[_Event] = []
-    for holder, rows in by_holder.items():
+    for rows in by_holder.values():
         first = min(rows, key=lambda row: row["since"])
         waiting = len({row["pid"] for row in rows})
         message = (
-            f"{counted(waiting, 'session')} still waiting for {first['mode']} on {first['relation']}, the longest for {first['seconds']:.0f} s; "
-            f"held by process {holder}, {first['holder_state']} since {zulu(first['holder_since'])}, "
-            f"its last statement: {' '.join(first['holder_query'].split())[:200]}"
+            f"{format_count(waiting, 'session')} still waiting for {first['mode']} on {first['relation']}, the longest for {first['seconds']:.0f} s; "
+            f"held by {_describe_holder(first)}"
         )
         events.append(("LockWait", message, first["since"], waiting))
     return events
 
 
-def _behind(replication: Mapping[str, Any]) -> list[_Event]:
+def _describe_holder(row: _Row) -> str:
+    """Who holds a lock: a process, or a prepared transaction that no process owns any more."""
+    if row["prepared"] is not None:
+        return (
+            f"prepared transaction {row['prepared']!r} of {row['prepared_by']} since {format_rfc3339(row['holder_since'])}: "
+            "no process ends it, only COMMIT PREPARED or ROLLBACK PREPARED"
+        )
+    return (
+        f"process {row['holder']}, {row['holder_state']} since {format_rfc3339(row['holder_since'])}, "
+        f"its last statement: {' '.join(row['holder_query'].split())[:200]}"
+    )
+
+
+def _replication_events(replication: Mapping[str, Any]) -> list[_Event]:
     events: list[_Event] = []
-    own = replication.get("standby", {}).get("lag_seconds") or 0.0
-    if own > _LAG_SECONDS:
+    standby = replication.get("standby", {})
+    own = standby.get("lag_seconds") or 0.0
+    if standby and not standby["receives"]:
+        last = standby["last_replayed"]
+        since = (
+            f"the last transaction it replayed is of {format_rfc3339(last)}"
+            if last
+            else "it has replayed nothing yet"
+        )
+        text = f"replication stopped: this standby has no WAL receiver; {since}"
+        events.append(("ReplicationBroken", text, last, None))
+    elif own > _LAG_SECONDS:
         events.append(("ReplicationLag", f"replica lag: this standby is {own:.0f} s behind", None, None))
     for row in replication.get("standbys", ()):
         if row["replay_lag_seconds"] > _LAG_SECONDS:
@@ -315,7 +366,7 @@ def _behind(replication: Mapping[str, Any]) -> list[_Event]:
     return events
 
 
-def _delta(before: _Row | None, after: _Row, seconds: float) -> dict[str, Any]:
+def _statement_delta(before: _Row | None, after: _Row, seconds: float) -> dict[str, Any]:
     start = (
         before
         if before and before["calls"] <= after["calls"]
@@ -338,7 +389,7 @@ def _delta(before: _Row | None, after: _Row, seconds: float) -> dict[str, Any]:
     }
 
 
-def _unfinished(text: str) -> dict[str, Any]:
+def _unfinished_statement(text: str) -> dict[str, Any]:
     """A statement that runs and has not yet ended once."""
     return {
         "query": text,
@@ -351,5 +402,5 @@ def _unfinished(text: str) -> dict[str, Any]:
     }
 
 
-def _number(value: Any) -> float | None:  # noqa: ANN401 - any column
+def _optional_float(value: SupportsFloat | str | None) -> float | None:
     return None if value is None else float(value)

@@ -1,10 +1,13 @@
-"""What is asked of PostgreSQL: reads of its statistics views, one statement each. Versions 13 and later."""
+"""The queries sent to PostgreSQL: reads of its statistics views, one statement each. Versions 13 and later."""
 
-SESSION = """
-SELECT set_config('default_transaction_read_only', 'on', false),
-       set_config('statement_timeout', %(statement_ms)s, false),
-       set_config('lock_timeout', '500ms', false),
-       set_config('idle_in_transaction_session_timeout', '30s', false)
+# One message. Nothing outlives the transaction: the session may belong to another client a moment later, where a pooler
+# (PgBouncer, Odyssey, PgCat) lends it for one transaction at a time.
+BEGIN = """
+BEGIN READ ONLY;
+SET LOCAL statement_timeout = {statement_ms:.0f};
+SET LOCAL lock_timeout = 500;
+SET LOCAL idle_in_transaction_session_timeout = 10000;
+SET LOCAL application_name = 'opsleuth'
 """
 
 ABOUT = """
@@ -19,7 +22,7 @@ SELECT current_setting('server_version') AS version,
        pg_database_size(current_database()) AS size_bytes
 """
 
-# What looks at the statistics, as we do, is no part of what the database is there for.
+# What looks at the statistics, as we do, is not part of the database's work.
 STATEMENTS = r"""
 SELECT s.queryid, min(s.query) AS query, sum(s.calls)::float8 AS calls,
        sum(s.total_exec_time)::float8 AS total_ms, sum(s.rows)::float8 AS rows
@@ -28,7 +31,7 @@ WHERE d.datname = current_database() AND s.queryid IS NOT NULL AND s.query !~ '\
 GROUP BY s.queryid ORDER BY total_ms DESC LIMIT %(most)s
 """
 
-# Those of ours are told by their mark.
+# Those of ours are judged by their mark.
 ACTIVE = r"""
 SELECT query_id AS queryid, left(min(query), 2000) AS query,
        coalesce(wait_event_type || ':' || wait_event, 'CPU') AS wait, count(*)::float8 AS sessions
@@ -44,18 +47,38 @@ SELECT coalesce(state, 'other') AS state, count(*)::int AS sessions,
 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() GROUP BY 1 ORDER BY 2 DESC
 """
 
+# A lock that a prepared transaction holds has no process: pg_blocking_pids says 0, and its own number, which it holds a
+# lock on too, tells which one it is.
 BLOCKED = """
 SELECT a.pid, left(a.query, 500) AS query, l.mode, coalesce(c.relname, l.locktype) AS relation,
        extract(epoch FROM coalesce(a.state_change, a.query_start))::float8 AS since,
        extract(epoch FROM clock_timestamp() - coalesce(a.query_start, a.state_change))::float8 AS seconds,
-       b.pid AS holder, b.state AS holder_state, left(b.query, 500) AS holder_query,
-       extract(epoch FROM b.xact_start)::float8 AS holder_since
+       blocking.pid AS holder, coalesce(b.state, 'prepared') AS holder_state,
+       coalesce(left(b.query, 500), '') AS holder_query,
+       extract(epoch FROM coalesce(b.xact_start, p.prepared))::float8 AS holder_since,
+       p.gid AS prepared, p.owner::text AS prepared_by
 FROM pg_stat_activity a
-JOIN LATERAL unnest(pg_blocking_pids(a.pid)) AS blocking(pid) ON true
-JOIN pg_stat_activity b ON b.pid = blocking.pid
+JOIN LATERAL (SELECT DISTINCT pid FROM unnest(pg_blocking_pids(a.pid)) AS found(pid)) AS blocking ON true
+LEFT JOIN pg_stat_activity b ON b.pid = blocking.pid
 LEFT JOIN pg_locks l ON l.pid = a.pid AND NOT l.granted
 LEFT JOIN pg_class c ON c.oid = l.relation
-WHERE a.datname = current_database() ORDER BY since LIMIT 200
+LEFT JOIN LATERAL (
+    SELECT x.gid, x.owner, x.prepared
+    FROM pg_locks h
+    JOIN pg_locks own ON own.pid IS NULL AND own.locktype = 'transactionid' AND own.virtualtransaction = h.virtualtransaction
+    JOIN pg_prepared_xacts x ON x.transaction = own.transactionid
+    WHERE h.pid IS NULL AND h.granted AND h.locktype = l.locktype AND h.database IS NOT DISTINCT FROM l.database
+      AND h.relation IS NOT DISTINCT FROM l.relation AND h.page IS NOT DISTINCT FROM l.page
+      AND h.tuple IS NOT DISTINCT FROM l.tuple AND h.transactionid IS NOT DISTINCT FROM l.transactionid
+    ORDER BY x.prepared LIMIT 1
+) AS p ON blocking.pid = 0
+WHERE a.datname = current_database() AND (b.pid IS NOT NULL OR p.gid IS NOT NULL) ORDER BY since LIMIT 200
+"""
+
+PREPARED = """
+SELECT gid, owner::text AS owner, extract(epoch FROM prepared)::float8 AS since,
+       extract(epoch FROM clock_timestamp() - prepared)::float8 AS seconds
+FROM pg_prepared_xacts WHERE database = current_database() ORDER BY prepared LIMIT 50
 """
 
 STANDBYS = """
@@ -65,9 +88,13 @@ SELECT application_name AS name, client_addr::text AS address, state, sync_state
 FROM pg_stat_replication
 """
 
+# All that was received may be replayed and the standby still be behind: if nothing is received any more.
 OWN_LAG = """
-SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
-            ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END::float8 AS lag_seconds
+SELECT CASE WHEN receiver.is_there AND pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+            ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END::float8 AS lag_seconds,
+       receiver.is_there AS receives,
+       extract(epoch FROM pg_last_xact_replay_timestamp())::float8 AS last_replayed
+FROM (SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE pid IS NOT NULL) AS is_there) AS receiver
 """
 
 SLOTS = """

@@ -1,6 +1,7 @@
 """A Redis (or Valkey) server: commands by load, slow commands, latency spikes, clients, memory, replication.
 
-Only commands that read are sent: INFO, SLOWLOG GET, LATENCY LATEST, CLIENT LIST, TIME. Commands are watched for a moment: how
+Only commands that read are sent: INFO, SLOWLOG GET, LATENCY LATEST, CLIENT LIST, TIME, and AUTH before them; the connection
+gets no name, and no database is selected. Commands are watched for a moment: how
 often each is called now, and how much of the server's one thread it takes. Slow commands and spikes carry their own times.
 """
 
@@ -9,15 +10,17 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from opsleuth.analysis.records import ObjectState, PlatformEvent, Span, StatementLoad
-from opsleuth.state.words import counted
-from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.database import DatabaseSource
-from opsleuth.tools.sources.live import SKEW_SECONDS, Check, Fetched, refused
-from opsleuth.tools.sources.secrets import Secret
-from opsleuth.tools.sources.settings import Redis
-from opsleuth.tools.spec import NotPermitted, ToolError, Transient, Unavailable
+from opsleuth.analysis.records import ObjectState, PlatformEvent, StatementLoad, TimeRange
+from opsleuth.configuration.database_settings import RedisSettings
+from opsleuth.configuration.secret_references import Secret
+from opsleuth.state.plurals import format_count
+from opsleuth.tools.arguments import format_rfc3339
+from opsleuth.tools.sources.database_source import DatabaseSource
+from opsleuth.tools.sources.live_source import SKEW_SECONDS, FetchedRows, SourceCheck, failed_check
+from opsleuth.tools.sources.source_protocols import Capability
+from opsleuth.tools.spec import NotPermittedError, ToolError, TransientError, UnavailableError
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client
@@ -34,7 +37,7 @@ _KEPT = (
 )  # fmt: skip
 
 
-class _Slow(NamedTuple):
+class _SlowCommand(NamedTuple):
     """An entry of the slow log: when it began, how long it took in ms, and its command's first words."""
 
     time: float
@@ -42,38 +45,46 @@ class _Slow(NamedTuple):
     command: str
 
 
-class RedisSource(DatabaseSource[Redis]):
+class RedisSource(DatabaseSource[RedisSettings]):
     """The source of kind `redis`."""
 
-    async def fetch(self, capability: Capability, window: Span) -> Fetched:
+    async def fetch(self, capability: Capability, window: TimeRange) -> FetchedRows:
         past = self.past(window)
-        notes = (f"what is said of now does not cover a window that {past}",) if past else ()
+        notes = (f"current values do not cover a window that {past}",) if past else ()
         async with self._client() as client:
             if capability == "statements":
-                rows: list[Any] = _by_command(self.database, await self._slow(client), window)
+                slow = await self._slow(client)
+                rows: list[Any] = _group_slow_commands(self.database, slow, window)
                 rows += await self._watched(client) if not past else []
-                return Fetched({"statements": rows}, ("SLOWLOG GET", "INFO commandstats"), notes)
+                return FetchedRows(
+                    {"statements": rows},
+                    ("SLOWLOG GET", "INFO commandstats"),
+                    notes,
+                    _report_cut_slow_log(slow, window),
+                )
             info = await self._info(client)
             if capability == "objects":
-                return Fetched({"objects": [await self._state(client, info)] if not past else []}, ("INFO", "CLIENT LIST"), notes)  # fmt: skip
+                return FetchedRows({"objects": [await self._state(client, info)] if not past else []}, ("INFO", "CLIENT LIST"), notes)  # fmt: skip
             spikes = await self._spikes(client)
             events = [e for e in (*spikes, *(self._wrong(info) if not past else ())) if e.time < window.end]
-            return Fetched({"events": events}, ("INFO", "LATENCY LATEST"), notes)
+            return FetchedRows({"events": events}, ("INFO", "LATENCY LATEST"), notes)
 
-    async def check(self) -> Sequence[Check]:
+    async def check(self) -> Sequence[SourceCheck]:
         async with self._client() as client:
             with self._said():
                 seconds, _ = await client.time()
             info = await self._info(client)
             skew = seconds - self.clock.now().timestamp()
             checks = [
-                Check("version", "ok", f"Redis {info.get('redis_version', '?')}, {info.get('role', '?')}")
+                SourceCheck(
+                    "version", "ok", f"Redis {info.get('redis_version', '?')}, {info.get('role', '?')}"
+                )
             ]
             well = abs(skew) <= SKEW_SECONDS
             checks.append(
-                Check("clock", "ok", f"{skew:+.0f} s")
+                SourceCheck("clock", "ok", f"{skew:+.0f} s")
                 if well
-                else Check("clock", "warning", f"the server's clock differs by {skew:+.0f} s", "let NTP set both clocks")
+                else SourceCheck("clock", "warning", f"the server's clock differs by {skew:+.0f} s", "let NTP set both clocks")
             )  # fmt: skip
             for what, ask in (
                 ("slow log", self._slow),
@@ -82,27 +93,27 @@ class RedisSource(DatabaseSource[Redis]):
             ):
                 try:
                     await ask(client)
-                    checks.append(Check(what, "ok", "can be read"))
+                    checks.append(SourceCheck(what, "ok", "can be read"))
                 except ToolError as error:
-                    checks.append(refused(what, error, "ACL SETUSER … +info +slowlog|get +latency|latest +client|list +time"))  # fmt: skip
+                    checks.append(failed_check(what, error, "ACL SETUSER … +info +slowlog|get +latency|latest +client|list +time"))  # fmt: skip
             return checks
 
     @asynccontextmanager
     async def _client(self) -> "AsyncIterator[Client]":
-        """Raises Unavailable, NotPermitted, Transient, TimeoutError."""
+        """Raises UnavailableError, NotPermittedError, TransientError, TimeoutError."""
         try:
-            from redis.asyncio import Redis as Client  # noqa: PLC0415 - an extra, loaded where a source needs it
-            from redis.asyncio.retry import Retry  # noqa: PLC0415
-            from redis.backoff import NoBackoff  # noqa: PLC0415
+            from redis.asyncio import Redis as Client  # an extra, loaded where a source needs it
+            from redis.asyncio.retry import Retry
+            from redis.backoff import NoBackoff
         except ImportError:
-            raise Unavailable(f"{self.name}: {REMEDY}") from None
+            raise UnavailableError(f"{self.name}: {REMEDY}") from None
         own, seconds = self._settings, self._settings.timeout
         url, password = await asyncio.to_thread(self._secrets)
         secure: dict[str, Any] = {"ssl_ca_certs": own.ca_file} if own.ca_file else {}
         client = Client.from_url(
-            url, username=own.user, password=password, decode_responses=True, encoding_errors="backslashreplace",
-            socket_connect_timeout=min(3.0, seconds), socket_timeout=seconds, client_name="opsleuth",
-            retry=Retry(NoBackoff(), 0), **secure,
+            _without_database(url), username=own.user, password=password, decode_responses=True, encoding_errors="backslashreplace",
+            socket_connect_timeout=min(3.0, seconds), socket_timeout=seconds, driver_info=None,
+            protocol=2, retry=Retry(NoBackoff(), 0), **secure,
         )  # fmt: skip
         try:
             yield client
@@ -117,32 +128,37 @@ class RedisSource(DatabaseSource[Redis]):
     @contextmanager
     def _said(self) -> Iterator[None]:
         """What the server or the driver says, in the class of error that it is."""
-        from redis import exceptions as said  # noqa: PLC0415 - already loaded by who connected
+        from redis import exceptions as said  # already loaded by who connected
 
         try:
             yield
         except (said.AuthenticationError, said.NoPermissionError, said.AuthorizationError) as error:
-            raise NotPermitted(f"{self.name}: Redis does not allow this: {error}") from None
+            raise NotPermittedError(f"{self.name}: Redis does not allow this: {error}") from None
         except said.TimeoutError as error:
             raise TimeoutError(f"{self.name}: Redis gave no answer in time ({error})") from None
         except said.BusyLoadingError as error:
-            raise Transient(f"{self.name}: Redis cannot serve just now: {error}") from None
+            raise TransientError(f"{self.name}: Redis cannot serve at the moment: {error}") from None
         except said.ConnectionError as error:
             text = f"{self.name}: Redis: {error}"
-            raise (Unavailable if " connecting to " in text else Transient)(text) from None
+            raise (UnavailableError if " connecting to " in text else TransientError)(text) from None
         except said.RedisError as error:
             denied = str(error).startswith(("NOAUTH", "NOPERM", "WRONGPASS"))
-            raise (NotPermitted if denied else Unavailable)(f"{self.name}: Redis: {error}") from None
+            raise (NotPermittedError if denied else UnavailableError)(
+                f"{self.name}: Redis: {error}"
+            ) from None
 
     async def _info(self, client: "Client", section: str | None = None) -> Mapping[str, Any]:
         with self._said():
             found: Mapping[str, Any] = await (client.info(section) if section else client.info())
         return found
 
-    async def _slow(self, client: "Client") -> list[_Slow]:
+    async def _slow(self, client: "Client") -> list[_SlowCommand]:
         with self._said():
             entries = await client.slowlog_get(_SLOWLOG)
-        return [_Slow(float(e["start_time"]), e["duration"] / 1_000, _shown(e["command"])) for e in entries]
+        return [
+            _SlowCommand(float(e["start_time"]), e["duration"] / 1_000, _command_summary(e["command"]))
+            for e in entries
+        ]
 
     async def _clients(self, client: "Client") -> Sequence[Mapping[str, str]]:
         with self._said():
@@ -196,7 +212,7 @@ class RedisSource(DatabaseSource[Redis]):
         used, room = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
         if room and used > _FULL * room:
             evicted = int(info.get("evicted_keys", 0))
-            yield self._event("MemoryFull", f"memory: {used:,} of {room:,} bytes (policy {info.get('maxmemory_policy')}), {counted(evicted, 'key')} evicted since the start")  # fmt: skip
+            yield self._event("MemoryFull", f"memory: {used:,} of {room:,} bytes (policy {info.get('maxmemory_policy')}), {format_count(evicted, 'key')} evicted since the start")  # fmt: skip
         clients, most = int(info.get("connected_clients", 0)), int(info.get("maxclients", 0))
         if most and clients > _FULL * most:
             yield self._event("ConnectionsExhausted", f"{clients} of {most} connections are used, {info.get('rejected_connections', 0)} refused since the start")  # fmt: skip
@@ -213,15 +229,34 @@ class RedisSource(DatabaseSource[Redis]):
         )  # fmt: skip
 
 
-def _shown(command: str | bytes) -> str:
+def _without_database(url: str) -> str:
+    """The server's address alone, without a proxy, which would share connections."""
+    parts = urlsplit(url)
+    query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if name != "db"])
+    return urlunsplit(parts._replace(path="", query=query))
+
+
+def _command_summary(command: str | bytes) -> str:
     """The command and its first argument, a key mostly: what follows may be data of people."""
     command = command.decode("utf-8", "backslashreplace") if isinstance(command, bytes) else command
     return " ".join(word[:_WORD] for word in command.split()[:2])
 
 
-def _by_command(database: str, entries: Sequence[_Slow], window: Span) -> list[StatementLoad]:
-    """Slow commands that began in the window, put together by their words."""
-    found: dict[str, list[_Slow]] = defaultdict(list)
+def _report_cut_slow_log(entries: Sequence[_SlowCommand], window: TimeRange) -> tuple[str, ...]:
+    """The server keeps the last entries alone (slowlog-max-len): what was slow before them in the window is gone."""
+    oldest = min((entry.time for entry in entries), default=0.0)
+    if len(entries) < _SLOWLOG or oldest <= window.start:
+        return ()
+    return (
+        f"slow log: only the last {len(entries)} commands are kept, the oldest of {format_rfc3339(oldest)}",
+    )
+
+
+def _group_slow_commands(
+    database: str, entries: Sequence[_SlowCommand], window: TimeRange
+) -> list[StatementLoad]:
+    """Slow commands that began in the window, grouped by their words."""
+    found: dict[str, list[_SlowCommand]] = defaultdict(list)
     for entry in entries:
         if window.start <= entry.time < window.end:
             found[entry.command].append(entry)

@@ -1,6 +1,6 @@
-"""Lines of a large text file that may hold a text, found by the program ripgrep where it is installed.
+"""Search a large text file for a text with ripgrep, where it is installed.
 
-It only says at which bytes to look: what stands there is read and judged by those who ask, as if they had read all.
+It only says at which bytes to look: what stands there is read and judged by the caller, as if it had read everything.
 """
 
 import shutil
@@ -11,10 +11,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from opsleuth.tools.spec import Unavailable
+from opsleuth.tools.sources.long_lines import is_cut, skip_rest_of_line, without_half_character
+from opsleuth.tools.spec import UnavailableError
 
 SECONDS = 6.0
-"""After so long a search of all files is ended: a call has ten."""
+"""After this long a search of all files is ended: a call has ten."""
 _NEAR = 1_024
 _BLOCK = 1 << 20
 # Bytes as they are, lines as they end on "\n", nothing of the user's own settings; of each line no more than where it is.
@@ -22,23 +23,25 @@ _OPTIONS = ("--no-config", "--byte-offset", "--no-line-number", "--no-filename",
             "--max-columns=1", "--color=never")  # fmt: skip
 
 
-def program() -> str | None:
+def find_ripgrep() -> str | None:
     return shutil.which("rg")
 
 
-def offsets(path: Path, begin: int, end: int, pattern: str, seconds: float = SECONDS) -> Generator[int]:
+def find_line_offsets(
+    path: Path, begin: int, end: int, pattern: str, seconds: float = SECONDS
+) -> Generator[int]:
     """Where lines begin that fit the pattern, from byte `begin`, which is the beginning of a line, to byte `end`.
 
-    The programs are ended with the iterator, and after `seconds`. Raises Unavailable, TimeoutError, OSError.
+    The programs are ended with the iterator, and after `seconds`. Raises UnavailableError, TimeoutError, OSError.
     """
     with path.open("rb", buffering=0) as file, tempfile.TemporaryFile() as errors:
         file.seek(begin)  # what is handed over begins there
-        part = _started(("head", "-c", str(end - begin)), file, errors)
-        process = _started((program() or "rg", *_OPTIONS, "-e", pattern, "-"), part.stdout, errors)
+        part = _start_program(("head", "-c", str(end - begin)), file, errors)
+        process = _start_program((find_ripgrep() or "rg", *_OPTIONS, "-e", pattern, "-"), part.stdout, errors)
         late = threading.Timer(seconds, process.kill)
         late.start()
         with part, process:
-            _close(part)
+            _close_output(part)
             try:
                 for line in process.stdout or ():
                     yield begin + int(line.partition(b":")[0])
@@ -47,36 +50,40 @@ def offsets(path: Path, begin: int, end: int, pattern: str, seconds: float = SEC
                 late.cancel()
                 process.kill()
                 part.kill()
-        _checked(path, code, errors)
+        _check_exit_code(path, code, errors)
 
 
-def _started(argv: Sequence[str], read: IO[bytes] | None, errors: IO[bytes]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(  # noqa: S603 - argv of our own, no shell
+def _start_program(
+    argv: Sequence[str], read: IO[bytes] | None, errors: IO[bytes]
+) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # argv of our own, no shell
         argv, stdin=read, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
     )
 
 
-def _close(part: "subprocess.Popen[bytes]") -> None:
+def _close_output(part: "subprocess.Popen[bytes]") -> None:
     """Its output belongs to the program that reads it: that one's end is to be felt."""
     if part.stdout:
         part.stdout.close()
 
 
-def _checked(path: Path, code: int, errors: IO[bytes]) -> None:
+def _check_exit_code(path: Path, code: int, errors: IO[bytes]) -> None:
     """0 and 1 are lines found and none."""
     if code < 0:
         raise TimeoutError(f"ripgrep had no time left to get through {path.name}: ask about less at once")
     if code > 1:
         errors.seek(0)
-        raise Unavailable(f"ripgrep cannot read {path.name}: {errors.read(300).decode('utf-8', 'replace')}")
+        raise UnavailableError(
+            f"ripgrep cannot read {path.name}: {errors.read(300).decode('utf-8', 'replace')}"
+        )
 
 
-def around(
+def read_records_around(
     file: BinaryIO, begin: int, found: Iterable[int], longest: int, is_head: Callable[[bytes], bool]
 ) -> Iterator[bytes]:
     """The raw lines of all records that hold a line of `found`, each up to the head of the next one.
 
-    A record begins with a head; `begin` is where reading would begin. Lines are cut at `longest` bytes as if the file
+    A record begins with a head; `begin` is where reading would begin. Lines are cut at `longest` bytes, as if the file
     were read from `begin`.
     """
     at, head = begin, -1
@@ -84,11 +91,15 @@ def around(
         if offset < head:
             continue
         if offset >= at:
-            at = _head_before(file, at, offset, longest, is_head)
+            at = _find_record_head(file, at, offset, longest, is_head)
         file.seek(at)
         while raw := file.readline(longest):
             here, at = at, at + len(raw)
-            yield raw
+            if is_cut(raw, longest):
+                yield without_half_character(raw)
+                at += skip_rest_of_line(file)
+            else:
+                yield raw
             if here > offset and is_head(raw):
                 head = here
                 break
@@ -96,7 +107,7 @@ def around(
             return
 
 
-def _head_before(
+def _find_record_head(
     file: BinaryIO, begin: int, offset: int, longest: int, is_head: Callable[[bytes], bool]
 ) -> int:
     """Where the last record begins that begins at `offset` or before it, but not before `begin`; else `begin`."""
@@ -105,23 +116,18 @@ def _head_before(
         start = max(begin, offset - room)
         file.seek(start)
         if begin < start < offset:
-            _end_line(file, longest)  # cut
+            skip_rest_of_line(file)  # cut
         head = None
         while (here := file.tell()) <= offset and (raw := file.readline(longest)):
             head = here if is_head(raw) else head
             if not raw.endswith(b"\n"):
-                _end_line(file, longest)
+                skip_rest_of_line(file)
         if head is not None or start == begin:
             return begin if head is None else head
         room = room * 4 or _NEAR
 
 
-def _end_line(file: BinaryIO, longest: int) -> None:
-    while (raw := file.readline(longest)) and not raw.endswith(b"\n"):
-        pass
-
-
-def lines_between(path: Path, begin: int, end: int) -> int:
+def count_lines_between(path: Path, begin: int, end: int) -> int:
     """How many lines end between two bytes of a file."""
     count = 0
     with path.open("rb", buffering=0) as file:

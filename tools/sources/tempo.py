@@ -1,5 +1,6 @@
 """Grafana Tempo: traces that a search finds, each fetched by its id."""
 
+import asyncio
 from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Mapping, Sequence
@@ -8,84 +9,100 @@ from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from opsleuth.analysis.records import Span, TraceSpan
-from opsleuth.tools.sources.base import Capability
-from opsleuth.tools.sources.http import Refused, Session
-from opsleuth.tools.sources.http_source import HttpSource, Reply, clock_check
-from opsleuth.tools.sources.live import Check, Fetched, Surroundings
-from opsleuth.tools.sources.settings import Tempo
-from opsleuth.tools.spec import Unavailable
-from opsleuth.tools.together import together
+from opsleuth.analysis.records import TimeRange, TraceSpan
+from opsleuth.configuration.source_settings import TempoSettings
+from opsleuth.state.plurals import format_count
+from opsleuth.tools.concurrency import gather_or_cancel
+from opsleuth.tools.sources.http_client import HttpSession, HttpStatusError
+from opsleuth.tools.sources.http_source import BackendReply, HttpSource, check_clock_skew
+from opsleuth.tools.sources.live_source import FetchedRows, SourceCheck, SourceRuntime
+from opsleuth.tools.sources.source_protocols import Capability, QueryAnswer, QueryLanguage, SourceQuery
+from opsleuth.tools.sources.traceql_queries import run_traceql
+from opsleuth.tools.spec import ToolError, UnavailableError
+
+# Of the seconds that a source has: one trace that is slow must not cost the others.
+_TRACE_SECONDS = 6.0
 
 
-class _Hit(Reply):
+class _TempoHit(BackendReply):
     trace: str = Field(alias="traceID")
 
 
-class _Search(Reply):
+class _TempoSearchReply(BackendReply):
     """Where nothing was found, only what the search has cost is said."""
 
-    traces: list[_Hit] | None = None
+    traces: list[_TempoHit] | None = None
     metrics: dict[str, Any] | None = None
 
 
-class _Attribute(Reply):
+class _OtlpAttribute(BackendReply):
     key: str
     value: dict[str, Any] = Field(default_factory=dict)
 
 
-class _Resource(Reply):
-    attributes: list[_Attribute] = Field(default_factory=list)
+class _OtlpResource(BackendReply):
+    attributes: list[_OtlpAttribute] = Field(default_factory=list)
 
 
-class _Status(Reply):
+class _OtlpStatus(BackendReply):
     code: str | int | None = None
 
 
-class _Span(Reply):
+class _OtlpSpan(BackendReply):
     trace: str = Field(alias="traceId")
     span: str = Field(alias="spanId")
     parent: str = Field(default="", alias="parentSpanId")
     name: str = ""
     start: int = Field(alias="startTimeUnixNano")
     end: int = Field(alias="endTimeUnixNano")
-    status: _Status = Field(default_factory=_Status)
+    status: _OtlpStatus = Field(default_factory=_OtlpStatus)
 
 
-class _Scope(Reply):
-    spans: list[_Span] = Field(default_factory=list)
+class _OtlpScope(BackendReply):
+    spans: list[_OtlpSpan] = Field(default_factory=list)
 
 
-class _Batch(Reply):
-    resource: _Resource = Field(default_factory=_Resource)
-    scopes: list[_Scope] = Field(
+class _OtlpBatch(BackendReply):
+    resource: _OtlpResource = Field(default_factory=_OtlpResource)
+    scopes: list[_OtlpScope] = Field(
         default_factory=list,
         validation_alias=AliasChoices("scopeSpans", "instrumentationLibrarySpans"),
     )
 
 
-class _Trace(Reply):
-    batches: list[_Batch] = Field(validation_alias=AliasChoices("batches", "resourceSpans"))
+class _OtlpTrace(BackendReply):
+    batches: list[_OtlpBatch] = Field(validation_alias=AliasChoices("batches", "resourceSpans"))
 
 
-class TempoSource(HttpSource[Tempo]):
+class TempoSource(HttpSource[TempoSettings]):
     """The source of kind `tempo`."""
 
     product = "Tempo"
     capabilities: frozenset[Capability] = frozenset({"traces"})
 
-    def __init__(self, name: str, settings: Tempo, surroundings: Surroundings) -> None:
+    def __init__(self, name: str, settings: TempoSettings, surroundings: SourceRuntime) -> None:
         super().__init__(name, settings, surroundings)
         self.sampling = f"{settings.max_traces} traces before the window and {settings.max_traces} in it"
 
-    async def ask(self, session: Session, capability: Capability, window: Span) -> Fetched:
-        del capability
-        before = Span(window.start - self.settings.before, window.start)
-        ids = [id_ for span in (before, window) for id_ in await self._search(session, span)]
-        traces = await together(self._trace(session, id_) for id_ in dict.fromkeys(ids))
-        return Fetched({"spans": list(chain.from_iterable(traces))})
+    query_languages: frozenset[QueryLanguage] = frozenset({"traceql"})
 
-    async def _search(self, session: Session, span: Span) -> Sequence[str]:
+    async def run_query(self, language: QueryLanguage, query: SourceQuery) -> QueryAnswer:
+        return await self.run_in_session(
+            language, lambda session: run_traceql(session, self.parsed, query, self.settings.match)
+        )
+
+    async def ask(self, session: HttpSession, capability: Capability, window: TimeRange) -> FetchedRows:
+        del capability
+        before = TimeRange(window.start - self.settings.before, window.start)
+        ids = [id_ for span in (before, window) for id_ in await self._search(session, span)]
+        traces = await gather_or_cancel(self._trace(session, id_) for id_ in dict.fromkeys(ids))
+        errors = [trace for trace in traces if isinstance(trace, Exception)]
+        if errors and len(errors) == len(traces):
+            raise errors[0]
+        spans = chain.from_iterable(trace for trace in traces if not isinstance(trace, Exception))
+        return FetchedRows({"spans": list(spans)}, missed=_unread_traces(errors, len(traces)))
+
+    async def _search(self, session: HttpSession, span: TimeRange) -> Sequence[str]:
         answer = await session.get(
             "/api/search",
             q=self.settings.match,
@@ -93,65 +110,87 @@ class TempoSource(HttpSource[Tempo]):
             end=f"{span.end:.0f}",
             limit=str(self.settings.max_traces),
         )
-        found = self.parsed(_Search, answer.document)
+        found = self.parsed(_TempoSearchReply, answer.document)
         if found.traces is None and found.metrics is None:
-            raise Unavailable(f"{self.name}: the answer is none of {self.product}")
+            raise UnavailableError(f"{self.name}: not a valid {self.product} response")
         return [hit.trace for hit in found.traces or ()]
 
-    async def _trace(self, session: Session, id_: str) -> Sequence[TraceSpan]:
+    async def _trace(self, session: HttpSession, id_: str) -> Sequence[TraceSpan] | ToolError | TimeoutError:
+        """The spans of one trace. One that is refused, too large or late costs itself only."""
         try:
-            answer = await session.get(f"/api/traces/{id_}")
-        except Refused as error:
+            async with asyncio.timeout(_TRACE_SECONDS):
+                answer = await session.get(f"/api/traces/{id_}")
+            document = answer.document
+            whole = document if isinstance(document, Mapping) else {}
+            if str(whole.get("status", "")).upper() == "PARTIAL":
+                session.api.partial[
+                    f"trace {id_} is only a part: {whole.get('message', 'it is too large')}"[:300]
+                ] = None
+            batches = self.parsed(_OtlpTrace, whole.get("trace", document)).batches
+            return [span for batch in batches for span in self._spans(batch)]
+        except HttpStatusError as error:
             if error.status_code == 404:  # found by the search, and gone from the store meanwhile
                 return ()
-            raise
-        document = answer.document
-        inner = document.get("trace", document) if isinstance(document, Mapping) else document
-        return [span for batch in self.parsed(_Trace, inner).batches for span in self._spans(batch)]
+            return error
+        except ToolError as error:
+            return error
+        except TimeoutError as error:
+            return TimeoutError(
+                str(error) or f"{self.name}: trace {id_} did not come within {_TRACE_SECONDS:g} s"
+            )
 
-    def _spans(self, batch: _Batch) -> Sequence[TraceSpan]:
+    def _spans(self, batch: _OtlpBatch) -> Sequence[TraceSpan]:
         named = (a.value.get("stringValue") for a in batch.resource.attributes if a.key == "service.name")
         service = self.named(next(named, None) or "unknown")
         return [
             TraceSpan(
-                trace_id=_hex(span.trace),
-                span_id=_hex(span.span),
-                parent_id=_hex(span.parent) or None,
+                trace_id=_normalize_hex_id(span.trace),
+                span_id=_normalize_hex_id(span.span),
+                parent_id=_normalize_hex_id(span.parent) or None,
                 service=service,
                 operation=span.name,
                 start=span.start / 1e9,
                 duration_ms=(span.end - span.start) / 1e6,
-                status=_status(span.status.code),
+                status=_status_from_code(span.status.code),
             )
             for scope in batch.scopes
             for span in scope.spans
         ]
 
-    async def check(self) -> Sequence[Check]:
+    async def check(self) -> Sequence[SourceCheck]:
         api = self.api()
         now = self.clock.now().timestamp()
         async with api.session() as session:
-            found = await self._search(session, Span(now - 3_600, now))
+            found = await self._search(session, TimeRange(now - 3_600, now))
         if not found:
             return [
-                clock_check(api.skew),
-                Check("traces", "warning", "none in the last hour", "check url and match"),
+                check_clock_skew(api.skew),
+                SourceCheck("traces", "warning", "none in the last hour", "check url and match"),
             ]
-        return [clock_check(api.skew), Check("traces", "ok", f"{len(found)} of the last hour found")]
+        return [
+            check_clock_skew(api.skew),
+            SourceCheck("traces", "ok", f"{len(found)} of the last hour found"),
+        ]
 
 
-def _status(code: str | int | None) -> str | None:
-    """As OTLP in JSON writes it: by name or by number; unset is no status."""
+def _unread_traces(errors: Sequence[Exception], asked: int) -> tuple[str, ...]:
+    if not errors:
+        return ()
+    return (f"{len(errors)} of {format_count(asked, 'trace')} could not be read: {errors[0]}"[:400],)
+
+
+def _status_from_code(code: str | int | None) -> str | None:
+    """As OTLP in JSON writes it: by name or by number; unset is not a status."""
     if code in (2, "2", "STATUS_CODE_ERROR"):
         return "ERROR"
     return "OK" if code in (1, "1", "STATUS_CODE_OK") else None
 
 
-def _hex(id_: str) -> str:
+def _normalize_hex_id(id_: str) -> str:
     """An id as it is shown everywhere; older versions write its bytes in base64."""
     if len(id_) in (16, 32) and all(c in "0123456789abcdefABCDEF" for c in id_):
         return id_.lower()
     try:
         return b64decode(id_, validate=True).hex()
     except (NoBase64, ValueError):
-        raise Unavailable(f"the trace id {id_[:40]!r} is neither hexadecimal nor base64") from None
+        raise UnavailableError(f"the trace id {id_[:40]!r} is neither hexadecimal nor base64") from None

@@ -1,0 +1,1 @@
+"""Tables of the service: intake, jobs, tokens, notices, rate limits, alerts."""

@@ -1,0 +1,1 @@
+"""The trace of a run: events, spans, and snapshots."""

@@ -1,0 +1,1 @@
+"""Stepping: breakpoints, edits, calls by hand, and forks."""

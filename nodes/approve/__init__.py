@@ -1,0 +1,1 @@
+"""The approve node: look at each gated call, then wait for people's answers."""

@@ -1,0 +1,1 @@
+"""The observe node: turn results into observations with evidence."""

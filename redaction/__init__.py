@@ -1,0 +1,1 @@
+"""Redaction: secrets and control characters are taken out before anything is stored or shown."""

@@ -1,0 +1,108 @@
+"""Times as people write them: a zone is asked for, never guessed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opsleuth.console.time_formats import (
+    TimeDisplay,
+    find_time_zone,
+    format_age,
+    format_elapsed,
+    parse_duration,
+    parse_moment,
+)
+
+NOW = datetime(2026, 11, 29, 14, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-11-29T13:40Z", "2026-11-29T13:40:00+00:00"),
+        ("2026-11-29T22:40+09:00", "2026-11-29T13:40:00+00:00"),
+        ("2026-11-29 13:40:07.5Z", "2026-11-29T13:40:07.500000+00:00"),
+        ("now", "2026-11-29T14:05:00+00:00"),
+        ("now-30m", "2026-11-29T13:35:00+00:00"),
+        ("now-1h30m", "2026-11-29T12:35:00+00:00"),
+        ("13:40Z", "2026-11-29T13:40:00+00:00"),
+        ("15:00Z", "2026-11-28T15:00:00+00:00"),
+        ("9:00+09:00", "2026-11-29T00:00:00+00:00"),
+    ],
+)
+def test_moments(text: str, moment: str) -> None:
+    assert parse_moment(text, NOW).isoformat() == moment
+
+
+@pytest.mark.parametrize("text", ["2026-11-29T13:40", "2026-11-29", "13:40"])
+def test_a_time_without_a_zone_is_refused_with_both_readings(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    __import__("time").tzset()
+    try:
+        with pytest.raises(ValueError, match="no time zone") as refused:
+            parse_moment(text, NOW)
+    finally:
+        monkeypatch.undo()
+        __import__("time").tzset()
+    said = str(refused.value)
+    assert "read as UTC it is 2026-11-29T" in said
+    assert "local time (+09:00) it is 2026-11-2" in said
+    assert "+09:00" in said.split("Write ")[1]
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "", "now+5m", "25:00Z", "now-", "now-5", "0001-01-01T00:00+14:00"]
+)
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"write|Write|out of range"):
+        parse_moment(text, NOW)
+
+
+@given(st.integers(1, 10**6), st.sampled_from("smhd"))
+def test_durations(number: int, unit: str) -> None:
+    seconds = number * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}[unit]
+    if seconds < 1e9:
+        assert parse_duration(f"{number}{unit}") == timedelta(seconds=seconds)
+    else:
+        with pytest.raises(ValueError, match="out of range"):
+            parse_duration(f"{number}{unit}")
+
+
+@pytest.mark.parametrize("text", ["", "15", "m", "15 m", "0s", "-5m", "99999999999d"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"duration|range"):
+        parse_duration(text)
+
+
+def test_times_are_shown_in_the_zone_that_was_asked_for() -> None:
+    tokyo = TimeDisplay(find_time_zone("Asia/Tokyo"))
+    assert TimeDisplay().full("2026-11-29T22:58:07.412Z") == "2026-11-29 22:58:07Z"
+    assert tokyo.full("2026-11-29T22:58:07.412Z") == "2026-11-30 07:58:07 JST"
+    assert TimeDisplay().span("2026-11-29T13:40:00Z", "2026-11-29T14:20:00Z") == "13:40Z–14:20Z"
+    assert (
+        tokyo.span("2026-11-29T13:40:00Z", "2026-11-29T15:20:30Z")
+        == "2026-11-29 22:40:00 JST–2026-11-30 00:20:30 JST"
+    )
+    assert TimeDisplay().clock("soon") == "soon"
+
+
+def test_an_unknown_zone_names_near_ones() -> None:
+    with pytest.raises(ValueError, match="Asia/Tokyo"):
+        find_time_zone("tokyo")
+
+
+def test_ages_and_durations_have_one_unit() -> None:
+    assert [
+        format_age(t, NOW)
+        for t in ("2026-11-29T14:04:48Z", "2026-11-29T09:00:00Z", "2026-11-01T00:00:00Z", None)
+    ] == [
+        "12s",
+        "5h",
+        "28d",
+        "-",
+    ]
+    assert [format_elapsed(ms) for ms in (812, 12_000, 200_000)] == ["0.8s", "12s", "3m20s"]
