@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: baseline chaos coverage demo gate kubernetes-test not-worse not-worse-keep small-model test test-all test-slow lint wheel clean
+.PHONY: baseline chaos coverage demo gate kubernetes-test not-worse not-worse-keep small-model test test-all test-slow test-wheel lint wheel clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/opsleuth demo
@@ -66,6 +66,15 @@ lint: $(VENV)/.test-installed
 wheel: $(VENV)/.test-installed
 	rm -rf dist build
 	$(BIN)/python -m build --wheel --outdir dist .
+
+# The fast tier against the wheel, installed in an environment of its own: what a user gets, not what lies in the checkout.
+# PYTHON chooses the version: `make test-wheel PYTHON=python3.13`.
+WHEEL_VENV := build/wheel-venv
+test-wheel: wheel
+	$(PYTHON) -m venv $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group test dist/opsleuth-*.whl
+	$(WHEEL_VENV)/bin/python -m pytest -n $(WORKERS) -m "not slow" -o pythonpath="tests/support benchmarks"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module is needed (Debian: apt-get install python3-venv)"; exit 1; }

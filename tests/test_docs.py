@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from nonempty import nonempty
+from package_path import PACKAGE_PATH
 
 TOP = Path(__file__).resolve().parent.parent
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
@@ -31,7 +32,7 @@ def opsleuth(home: Path, line: str) -> subprocess.CompletedProcess[str]:
         "XDG_DATA_HOME": str(home / "data"),
         "XDG_CACHE_HOME": str(home / "cache"),
         "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": str(TOP / "src"),
+        "PYTHONPATH": str(PACKAGE_PATH),
         "COLUMNS": "100",
     }
     line = line.replace("DIR", str(home / "case")).replace("SCRIPT", str(home / "script"))

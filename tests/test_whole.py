@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from forked import run_python
 from model_rig import words
+from package_path import PACKAGE_PATH
 from recorded_sets import recorded_set
 
 from opsleuth.models.server.model_server import ModelServer
@@ -34,7 +35,7 @@ class Home:
         """What the command printed; it has to end with this code."""
         done = run_python(
             ["-m", "opsleuth", "--db", str(self.folder / "o.db"), *arguments],
-            env=os.environ | {"PYTHONPATH": str(TOP / "src")} | environment,
+            env=os.environ | {"PYTHONPATH": str(PACKAGE_PATH)} | environment,
             timeout=120,
         )
         assert done.returncode == code, done.stdout + done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from package_path import PACKAGE_PATH
 
 from opsleuth.checkpoints.database_urls import PostgresServer
 from opsleuth.checkpoints.errors import UnreadableStoreError
@@ -102,7 +103,7 @@ def test_an_empty_schema_with_a_function_in_it_is_not_filled(empty_server: Postg
 def test_a_command_says_what_was_planted(server: PostgresServer) -> None:
     execute_sql(server, PLANTS["trigger sly"])
     argv = [sys.executable, "-m", "opsleuth", "list", "--db", server.url]
-    environment = {**os.environ, "PYTHONPATH": str(TOP / "src")}
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE_PATH)}
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environment, check=False)
     assert done.returncode == ExitCode.UNREADABLE
     assert "(trigger sly)" in done.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from package_path import PACKAGE_PATH
 from stored_runs import DONE, REPOSITORY, STOPPED, Program
 
 from opsleuth.cli import cli
@@ -146,7 +147,7 @@ def modules_imported_late(path: Path) -> set[str]:
 
 def module_of(package: str, name: str) -> str:
     """The module that `from package import name` loads: of ours the name may be one."""
-    place = REPOSITORY / "src" / Path(*package.split("."))
+    place = PACKAGE_PATH / Path(*package.split("."))
     return f"{package}.{name}" if (place / f"{name}.py").exists() or (place / name).is_dir() else package
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from stored_runs import REPOSITORY, Program
+from package_path import PACKAGE_PATH
+from stored_runs import Program
 
 from opsleuth.scenarios.orders_incident import write_case
 from opsleuth.state.run_status import ExitCode
@@ -20,7 +21,7 @@ from opsleuth.state.run_status import ExitCode
 
 @asynccontextmanager
 async def served(folder: Path, *arguments: str) -> AsyncIterator[Client]:
-    environment = {"PYTHONPATH": str(REPOSITORY / "src"), "HOME": str(folder)}
+    environment = {"PYTHONPATH": str(PACKAGE_PATH), "HOME": str(folder)}
     command = ["-m", "opsleuth", "mcp", *arguments]
     parameters = StdioServerParameters(command=sys.executable, args=command, env=environment, cwd=folder)
     with (folder / "stderr").open("w") as log:

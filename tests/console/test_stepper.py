@@ -13,6 +13,7 @@ from typing import Any
 import pexpect
 import pytest
 from loop_rig import Loop, concludes, looks
+from package_path import PACKAGE_PATH
 from step_rig import RUN, begun, shell_of
 from stored_runs import HANG, REPOSITORY
 
@@ -45,7 +46,7 @@ def loop(tmp_path: Path) -> Loop:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    support = f"{REPOSITORY / 'src'}{os.pathsep}{REPOSITORY / 'tests' / 'support'}"
+    support = f"{PACKAGE_PATH}{os.pathsep}{REPOSITORY / 'tests' / 'support'}"
     return {"PATH": os.environ["PATH"], "PYTHONPATH": support, "PYTHONIOENCODING": "utf-8", **variables}
 
 

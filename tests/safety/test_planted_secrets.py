@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from package_path import PACKAGE_PATH
 from planted_secrets import PlantedSecret, plant_all
 from planted_unseen_forms import UNSEEN_FORMS
 from planted_vendor_forms import VENDOR_FORMS
@@ -125,7 +126,7 @@ class CommandLine:
     def run(self, *arguments: str, **environment: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "opsleuth", "--db", str(self.database), *arguments],
-            env=os.environ | {"PYTHONPATH": str(TOP / "src")} | environment,
+            env=os.environ | {"PYTHONPATH": str(PACKAGE_PATH)} | environment,
             capture_output=True,
             text=True,
             timeout=170,

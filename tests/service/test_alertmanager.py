@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 import servers
+from package_path import PACKAGE_PATH
 from service_rig import folder_store, listening, serving
-from stored_runs import REPOSITORY
 
 from opsleuth.checkpoints.database_urls import PostgresServer
 from opsleuth.checkpoints.errors import StoreFailedError
@@ -200,7 +200,7 @@ class KilledService:
         """Start it, and wait until it answers."""
         environment = {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(REPOSITORY / "src"),
+            "PYTHONPATH": str(PACKAGE_PATH),
             "HOME": str(self.home),
             "OPSLEUTH_DB": self.place.url,
         }

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import servers
-from stored_runs import REPOSITORY
+from package_path import PACKAGE_PATH
 
 from opsleuth.checkpoints.database_urls import PostgresServer
 from opsleuth.scenarios.orders_incident import QUESTION, write_case
@@ -25,7 +25,7 @@ SECONDS = 240
 def environment(home: Path, server: PostgresServer) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(REPOSITORY / "src"),
+        "PYTHONPATH": str(PACKAGE_PATH),
         "HOME": str(home),
         "OPSLEUTH_DB": server.url,
     }
@@ -131,7 +131,7 @@ def test_a_file_is_no_database_of_many_machines(tmp_path: Path) -> None:
     for command in (["worker"], ["serve", "--case", str(tmp_path)]):
         done = subprocess.run(
             opsleuth("--db", str(tmp_path / "x.db"), *command),
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY / "src"), "HOME": str(tmp_path)},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE_PATH), "HOME": str(tmp_path)},
             capture_output=True,
             text=True,
             check=False,

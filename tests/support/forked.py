@@ -29,7 +29,6 @@ SEED = ("LANG", "LANGUAGE", "LC_", "PYTHON")
 APPLIED = ("PYTHONPATH", "PYTHONIOENCODING")
 """Python reads the variables that begin with a SEED once, at its start: programs that differ in them need different
 servers, except for those that a forked program can still apply."""
-SOURCES = Path(__file__).resolve().parents[2] / "src"
 PLAIN_PATH = tuple(sys.path[1:])
 """Where a program without PYTHONPATH finds its modules; in the server, whose own start had none."""
 
@@ -78,10 +77,12 @@ class ForkServer:
     """The client's end of one server process. The server ends when this process does."""
 
     def __init__(self, seed: Mapping[str, str]) -> None:
+        from package_path import find_package_path
+
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
+                [sys.executable, __file__, str(theirs.fileno()), str(find_package_path())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -244,7 +245,7 @@ def execute(arguments: Sequence[str]) -> None:
 def main() -> None:
     import gc
 
-    sys.path.insert(1, str(SOURCES))
+    sys.path.insert(1, sys.argv[2])
     _preload()
     gc.freeze()
     request = serve(socket.socket(fileno=int(sys.argv[1])))

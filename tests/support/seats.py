@@ -11,13 +11,14 @@ from typing import IO, Any
 import pexpect
 from forked import run_python
 from loop_rig import World
+from package_path import PACKAGE_PATH
 from stored_runs import HANG, REPOSITORY
 
 RIG = str(REPOSITORY / "tests" / "support" / "seat_rig.py")
 
 
 def environment(world: World) -> dict[str, str]:
-    paths = f"{REPOSITORY / 'src'}{os.pathsep}{REPOSITORY / 'tests' / 'support'}"
+    paths = f"{PACKAGE_PATH}{os.pathsep}{REPOSITORY / 'tests' / 'support'}"
     return {"PATH": os.environ["PATH"], "PYTHONPATH": paths, "HOME": str(world.folder), "TERM": "xterm", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forked import run_python
+from package_path import PACKAGE_PATH
 
 from opsleuth.checkpoints.evidence import EvidenceMeta
 from opsleuth.checkpoints.runs import RunRow
@@ -129,7 +130,7 @@ class Program:
     def environment(self, **variables: str) -> dict[str, str]:
         return {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(REPOSITORY / "src"),
+            "PYTHONPATH": str(PACKAGE_PATH),
             "PYTHONWARNINGS": "default",
             "PYTHONIOENCODING": "utf-8",
             "HOME": str(self.home),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from acting import Acting, calls
 from loop_rig import concludes
+from package_path import PACKAGE_PATH
 from servers import lacking
 from stored_runs import REPOSITORY, Program
 
@@ -70,7 +71,7 @@ def package(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch, name: str 
 
 @pytest.mark.slow
 def test_the_example_is_listed_and_tried(site: Path, tickets: Path, tmp_path: Path) -> None:
-    variables = {"PYTHONPATH": f"{REPOSITORY / 'src'}:{site}", "TICKETS_FILE": str(tickets)}
+    variables = {"PYTHONPATH": f"{PACKAGE_PATH}:{site}", "TICKETS_FILE": str(tickets)}
     program = Program(tmp_path / "db" / "opsleuth.db", tmp_path, variables)
     rows = {tool["name"]: tool for tool in json.loads(program("tools", "--json").stdout)["tools"]}
     assert rows["tickets_find"]["origin"] == "package opsleuth-tickets 0.1.0"
