@@ -38,6 +38,8 @@ _POLL = 0.25
 _END_OF_INPUT = "\x04"
 
 CALL_KEYS = "[y] run once   [n] deny   [e] edit   [v] view   [w] evidence   [p] later"
+UNFIT_KEYS = "[e] edit again   [n] deny   [v] view   [w] evidence   [p] later"
+"""What can be done with an edit that was refused: it can never be run."""
 EFFECT_KEYS = "[h] it happened   [a] it did not   [v] view   [w] evidence   [p] later"
 
 
@@ -73,10 +75,13 @@ class TerminalPrompt:
         return None
 
     def which(self, unresolved: str, services: Sequence[str]) -> str | None:
-        """The service that the person at the terminal means; None to continue without one."""
+        """The service that the person at the terminal means; None to continue without one. A single one is taken unasked."""
         with self.still(), open_terminal(self.path, self.clock) as keys:
             keys.flush()
             keys.say(escape_control_characters(f"{unresolved[:1].upper()}{unresolved[1:]}."))
+            if len(services) == 1:
+                keys.say(escape_control_characters(f"Taking {services[0]}: no other service is known here."))
+                return services[0]
             for number, service in enumerate(services[:MOST_CHOICES], start=1):
                 keys.say(escape_control_characters(f"{number:>3}  {service}"))
             if len(services) > MOST_CHOICES:
@@ -99,6 +104,10 @@ class TerminalPrompt:
         if key == "w":
             self._show_evidence(keys, question)
             self._draw(keys, question)
+            return None
+        if key == "y" and question.document.get("unfit"):
+            keys.say(f"{question.id} is refused and cannot be run. {UNFIT_KEYS}")
+            keys.ignore_keys_briefly()
             return None
         answers = _CALL if question.about == "call" else _EFFECT
         answer = answers.get(key)
@@ -272,6 +281,8 @@ _EFFECT = {"h": _make_resolve_answer("happened"), "a": _make_resolve_answer("abs
 
 
 def _keys_for_question(question: Approval) -> str:
+    if question.document.get("unfit"):
+        return UNFIT_KEYS
     return CALL_KEYS if question.about == "call" else EFFECT_KEYS
 
 

@@ -45,7 +45,8 @@ class Call(FrozenModel):
 
     `id` is unique everywhere (`<run>/t4c1`, the run that planned it). `number` is its observation's number,
     and its evidence's (`O7`, `E7`). `digest` covers tool, canonical arguments and target. `precheck` is what a
-    look at the target said before a person was asked, None before that look. `reason` is the planner's for the whole
+    look at the target said before a person was asked, None before that look; `unfit` says that it refused what a person
+    had made of the call, which can then be edited or denied, and not approved. `reason` is the planner's for the whole
     turn, kept with its first call.
     """
 
@@ -61,6 +62,7 @@ class Call(FrozenModel):
     gate: CallGate = CallGate.FREE
     gate_reason: Sentence = ""
     precheck: Sentence | None = None
+    unfit: bool = False
     repeat_of: Name | None = None
     reason: Sentence = ""
 

@@ -45,7 +45,8 @@ def pick_resumable_run(options: GlobalOptions) -> str:
         why = f" ({row.stop_reason.value.replace('_', ' ')})" if row.stop_reason else ""
         facts = f"  {status_to_show(row)}{why}  {age} ago  {row.question}"
         screen.line(f"{number}  ", LinePart(row.id, "id"), facts)
-    return rows[click.prompt("resume which", type=click.IntRange(1, len(rows))) - 1].id
+    only = 1 if len(rows) == 1 else None
+    return rows[click.prompt("resume which", type=click.IntRange(1, len(rows)), default=only) - 1].id
 
 
 def list_resumable_runs(options: GlobalOptions) -> list[RunRow]:

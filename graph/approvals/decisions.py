@@ -95,9 +95,14 @@ def _approve_call(
 ) -> Approval:
     """Approve exactly the call with this digest. Raises NotFoundError, WrongDigestError, AlreadyDecidedError.
 
-    An irreversible call needs its target's name besides: raises UsageError.
+    Raises UsageError for an edited call that its own check has refused, and for an irreversible one without its target's name.
     """
     asked = _find_pending_approval(store, run, approval_id, "call", "opsleuth resolve")
+    if asked.document.get("unfit"):
+        raise UsageError(
+            f"{approval_id} cannot be approved: its check beforehand says {asked.document.get('precheck')}. "
+            "Edit it again (--edit NAME=VALUE), or deny it"
+        )
     if asked.document.get("risk") == Risk.IRREVERSIBLE and confirm != asked.document.get("target"):
         raise UsageError(
             f"{approval_id} cannot be undone: type its target's name as well, --confirm-target "

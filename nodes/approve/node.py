@@ -67,6 +67,8 @@ def _apply_answer(call: Call, answer: ResumedAnswer | None, deps: Deps) -> Call:
         return call
     if answer.decision == "edited":
         return _apply_edit(call, answer.arguments or {}, deps)
+    if call.unfit and answer.decision == "approved":
+        return call
     gate = CallGate.APPROVED if answer.decision == "approved" else CallGate.DENIED
     return with_gate(call, gate, answer.reason, call.precheck)
 

@@ -40,7 +40,8 @@ async def _precheck_call(call: Call, state: Investigation, deps: Deps) -> Call:
     if looked.status in REFUSES and not _was_edited(call, deps):
         return with_gate(call, CallGate.REFUSED, looked.headline, looked.headline)
     if looked.status in REFUSES:
-        return with_gate(call, call.gate, call.gate_reason, f"REFUSED: {looked.headline}")
+        refused = with_gate(call, call.gate, call.gate_reason, f"REFUSED: {looked.headline}")
+        return Call.model_validate(refused.model_dump() | {"unfit": True})
     text = looked.headline if looked.status is ResultStatus.OK else f"could not be made: {looked.headline}"
     return with_gate(call, call.gate, call.gate_reason, text)
 

@@ -67,7 +67,7 @@ def test_no_is_told_with_its_reason_and_the_change_is_no_longer_what_to_do(bare:
     assert child.exitstatus == 5
     assert "wait for the owner of orders-api" in " ".join(" ".join(lines).split())
     assert sum(line.startswith("DO: Give the statement the index it needs") for line in lines) == 2
-    assert any(line.startswith("NEXT        2 Roll orders-api back to 2.13.4") for line in lines)
+    assert any(line.startswith("NEXT        1 Roll orders-api back to 2.13.4") for line in lines)
 
 
 def test_an_edit_that_the_platform_refuses_is_asked_again_and_nothing_stays_pending(bare: Program) -> None:
@@ -77,7 +77,11 @@ def test_an_edit_that_the_platform_refuses_is_asked_again_and_nothing_stays_pend
     child.send("version=9.9.9\r")
     child.expect("APPROVAL A2")
     child.expect("REFUSED: ")
-    wait_for_keys(child)
+    child.expect(r"\[e\] edit again")
+    time.sleep(DEAF)
+    child.send("y")
+    child.expect("A2 is refused and cannot be run")
+    time.sleep(DEAF)
     child.send("n")
     child.expect("Reason")
     child.send("no such version\r")

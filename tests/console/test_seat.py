@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 from loop_rig import World, concludes, looks
 from seat_rig import RUN
@@ -90,6 +91,28 @@ def test_piped_input_does_not_approve(world: World, stored: Any) -> None:
     key(child, "p")
     ended(child)
     assert world.lines("done") == []
+    assert stored().approvals.get(RUN, "A1").status == "pending"
+
+
+@pytest.mark.slow
+def test_enter_resumes_the_only_run_that_can_go_on(world: World, stored: Any) -> None:
+    world.write(acts(), concludes("done", "E1"))
+    assert away(world).returncode == ExitCode.WAITING
+    command = [RIG, str(world.folder), "cli", "resume"]
+    child = pexpect.spawn(
+        sys.executable,
+        command,
+        env=environment(world),
+        dimensions=(24, 80),
+        encoding="utf-8",
+        timeout=HANG,
+    )
+    child.expect(r"resume which \(1\) \[1\]: |resume which \[1\]: ")
+    child.send("\r")
+    child.expect("APPROVAL A1")
+    child.expect("run once")
+    key(child, "p")
+    assert ended(child) == ExitCode.WAITING
     assert stored().approvals.get(RUN, "A1").status == "pending"
 
 

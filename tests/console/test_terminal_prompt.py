@@ -1,5 +1,6 @@
 """On a real terminal: colour, width, and what the environment says about both."""
 
+import os
 import re
 from collections.abc import Mapping
 
@@ -8,7 +9,7 @@ import pytest
 from stored_runs import DONE, HANG, STOPPED, Program
 
 from opsleuth.console import terminal_text as texts
-from opsleuth.console.terminal_prompt import match_choice
+from opsleuth.console.terminal_prompt import TerminalPrompt, match_choice
 
 INK = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -58,6 +59,18 @@ def test_hostile_evidence_does_not_act_on_the_terminal(program: Program) -> None
         assert "\x9b" not in shown
         assert "\u202e" not in shown
         assert "[/db]" in shown
+
+
+def test_a_single_service_is_taken_without_a_question() -> None:
+    master, slave = os.openpty()
+    try:
+        assert TerminalPrompt(os.ttyname(slave)).which("which service is meant", ["web"]) == "web"
+        shown = os.read(master, 4096).decode()
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert "Taking web: no other service is known here." in shown
+    assert "Which service?" not in shown
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Who said no: exit code 5 is for the policy and the operator; a target that refuses gives an ordinary result."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from acting import MESSAGE, ROLLBACK, RUN, Acting, applied, calls, serving
 from loop_rig import concludes
 
 from opsleuth.scenarios.plane.web import PlaneServer
+from opsleuth.state.errors import UsageError
 from opsleuth.state.run_status import ExitCode, Status
 from opsleuth.tools.policy import Policy, PolicyLayer
 
@@ -56,6 +58,31 @@ def test_there_is_nothing_to_do(tmp_path: Path, plane: PlaneServer) -> None:
     (said,) = acting.observed()
     assert said.startswith("not executed: it runs 2.13.4 already")
     assert "tool.denied" not in [event["type"] for event in acting.events]
+
+
+def test_an_edit_that_the_target_refuses_can_be_edited_again_and_never_approved(
+    tmp_path: Path, plane: PlaneServer
+) -> None:
+    """Not even where the target would take it by now: a person has been told that it is refused."""
+    acting = Acting(tmp_path, url(plane))
+    acting.start(calls(("service_rollback", ROLLBACK)), DONE)
+    edit(acting, "version=9.9.9")
+    (refused,) = acting.pending()
+    assert (refused.document["unfit"], refused.document["precheck"][:9]) == (True, "REFUSED: ")
+    with pytest.raises(UsageError, match=r"A2 cannot be approved.*9\.9\.9.*--edit"):
+        acting.approve(refused)
+    assert acting.resume().status is Status.WAITING
+    edit(acting, "version=2.13.4")
+    (again,) = acting.pending()
+    assert (again.id, again.document["unfit"]) == ("A3", False)
+    acting.approve(again)
+    assert acting.resume().status is Status.COMPLETED
+    assert [row.arguments["version"] for row in acting.store.effects.list(RUN)] == ["2.13.4"]
+
+
+def edit(acting: Acting, change: str) -> None:
+    (asked,) = acting.pending()
+    asyncio.run(acting.runner.edit(RUN, asked.id, asked.digest, [change]))
 
 
 def test_an_operator_said_no(tmp_path: Path, plane: PlaneServer) -> None:
