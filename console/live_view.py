@@ -15,7 +15,7 @@ from typing import Self
 
 from opsleuth.console import event_lines
 from opsleuth.console.event_lines import Event
-from opsleuth.console.screen import LinePart, Screen
+from opsleuth.console.screen import ERASE_LINE, LinePart, Screen
 from opsleuth.console.time_formats import format_elapsed
 
 TICK = 0.25
@@ -24,8 +24,6 @@ HEARTBEAT = 30.0
 
 OFFLINE = "offline"
 """The name of the planner that asks none."""
-
-_ERASE = "\r\x1b[K"
 
 
 class RunProgress:
@@ -153,7 +151,7 @@ class LiveView:
             now = self._clock()
             line = self._standing.line(now)
             if self._status.live:
-                self._status.stream.write(_ERASE + self._status.render([line]))
+                self._status.stream.write(ERASE_LINE + self._status.render([line]))
                 self._status.stream.flush()
                 self._drawn = True
             elif now - self._spoke >= HEARTBEAT:
@@ -185,7 +183,7 @@ class LiveView:
 
     def _erase(self) -> None:
         if self._drawn and self._status is not None:
-            self._status.stream.write(_ERASE)
+            self._status.stream.write(ERASE_LINE)
             self._status.stream.flush()
             self._drawn = False
 

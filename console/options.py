@@ -180,7 +180,7 @@ _GLOBAL = (
     _define_option("--no-input", is_flag=True, help="Never ask; calls that need a person stay pending."),
     _define_option("-q", "quiet", is_flag=True, help="The answer only, and no questions."),
     _define_option("-v", "verbose", count=True, help="More detail."),
-    _define_option("--tz", type=TimeZoneType(), help="Time zone for display, such as Asia/Tokyo (default: UTC)."),
+    _define_option("--tz", type=TimeZoneType(), help="Time zone for display, and of times that you give without one, such as Asia/Tokyo (default: UTC to display, local time to read)."),
     _define_option("--db", type=DatabaseType(dir_okay=False, path_type=Path), metavar="PLACE", help="Database: a file, or postgresql://USER@HOST/NAME."),
     _define_option("--db-checkpoints", type=CheckpointServerType(), metavar="URL", help="PostgreSQL for the checkpoints (default: --db)."),
     _define_option("--max-turns", "--max-steps", "max_turns", type=click.IntRange(1, 100_000), metavar="N", help="Turns that a run may take."),

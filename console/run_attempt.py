@@ -1,20 +1,23 @@
 """One attempt on a run, shown as it happens: start it, resume it, or any other work of the runner.
 
-The run's id is printed before the framework is loaded, which takes a second.
+What is investigated is shown before the framework is loaded, which takes a second; the run's id once the run is
+stored, so that whoever has seen an id can resume it.
 """
 
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from opsleuth.checkpoints.database_urls import Place, folder_of
 from opsleuth.console.error_reporting import close_stdout
 from opsleuth.console.live_view import LiveView
 from opsleuth.console.options import GlobalOptions
-from opsleuth.console.output import screen_for_options, write_note
+from opsleuth.console.output import local_times, screen_for_options, write_note
 from opsleuth.console.report_output import write_report
 from opsleuth.console.screen import LinePart
 from opsleuth.console.store_access import find_run, open_store_for_writing
@@ -49,22 +52,36 @@ class RunRequest:
     platform: Mapping[str, Any] | None = None
 
 
-def announce_run(options: GlobalOptions, subject: str, run_id: str = "") -> str:
-    """The new run's id, printed at once with what the run is about; a fresh one where none is given."""
-    run_id = run_id or new_run_id(SystemClock().now())
-    print_headline(options, f"run {run_id}  {Redactor().text(subject).value}")
-    return run_id
+def show_starting(options: GlobalOptions, subject: str) -> None:
+    """Show at a terminal what is about to be investigated, on a line that goes again when the run's id is shown."""
+    screen = screen_for_options(options, sys.stderr)
+    if options.quiet or options.json or not screen.live:
+        return
+    screen.erase_line()
+    screen.stream.write(screen.render([f"starting: {Redactor().text(subject).value}"]))
+    screen.stream.flush()
+    if context := click.get_current_context(silent=True):
+        context.call_on_close(screen.erase_line)
 
 
 def start_run(
-    options: GlobalOptions, run_id: str, asked: RunRequest, found: "ConfiguredSources | None" = None
+    options: GlobalOptions,
+    asked: RunRequest,
+    subject: str,
+    found: "ConfiguredSources | None" = None,
+    run_id: str = "",
 ) -> int:
-    """Start the announced run over the sources `found` and show it; the exit code."""
+    """Start a run over the sources `found` and show it; the exit code.
+
+    `subject` is what it is about, for people; `run_id` a new id where none is given.
+    """
+    show_starting(options, subject)
     from opsleuth.console.run_settings import build_run_settings
     from opsleuth.graph.lifecycle.first_state import StartRequest
 
+    notes: list[str] = []
     request = StartRequest(
-        run=run_id,
+        run=run_id or new_run_id(SystemClock().now()),
         question=asked.question,
         alert=asked.alert,
         since=asked.since,
@@ -72,8 +89,14 @@ def start_run(
         name=asked.name,
         limits=options.limits,
         settings=build_run_settings(options, found, case=asked.case, platform=asked.platform),
+        local=local_times(options, notes.append),
     )
-    return attempt_run(options, lambda runner: pause_runner_at(runner, asked.pause_at).start(request))
+    return attempt_run(
+        options,
+        lambda runner: pause_runner_at(runner, asked.pause_at).start(request),
+        subject=subject,
+        notes=notes,
+    )
 
 
 def pause_runner_at(runner: "Runner", node: str | None) -> "Runner":
@@ -108,10 +131,13 @@ def attempt_run(
     options: GlobalOptions,
     work: "Callable[[Runner], Coroutine[Any, Any, AttemptOutcome]]",
     write: "Callable[[Mapping[str, Any], GlobalOptions], None]" = write_report,
+    subject: str | None = None,
+    notes: Sequence[str] = (),
 ) -> int:
     """Do some work on a run and show it as it happens; the exit code. Asks at the terminal, unless it may not.
 
-    `write` prints the report of a run that has one.
+    `write` prints the report of a run that has one. `subject` says what a new run is about: its id is shown with it as
+    soon as the run is stored, and the `notes` that there are by then.
     """
     import asyncio
 
@@ -129,12 +155,29 @@ def attempt_run(
         quiet=options.quiet and not options.json,
         verbose=bool(options.verbose),
     )
+    stored: list[str] = []
+
+    def announce_run(run_id: str) -> None:
+        if subject is not None:
+            with live.still():
+                print_headline(options, f"run {run_id}  {Redactor().text(subject).value}")
+                for note in notes:
+                    write_note(note)
+        stored.append(run_id)
+
     try:
         with open_store_for_writing(options) as store, live:
             asker, hold = open_terminal(options, live, store)
             taken = build_run_parts(options, store.redactor)
             runner = Runner(
-                store, live, SystemClock(), taken, asker=asker, hold=hold, heard=live.announce_stop
+                store,
+                live,
+                SystemClock(),
+                taken,
+                asker=asker,
+                hold=hold,
+                heard=live.announce_stop,
+                held=announce_run,
             )
             runner = replace(runner, which=asker.which if asker else None)
             outcome = asyncio.run(work(runner))
@@ -142,11 +185,20 @@ def attempt_run(
             head = note_head(store, outcome.run)
     except KeyboardInterrupt:
         if not live.broken:
+            if subject is not None:
+                write_note(describe_early_stop(stored))
             raise
     if live.broken:
         close_stdout()
         return ExitCode.SIGPIPE
     return print_outcome(outcome, options, head, write)
+
+
+def describe_early_stop(stored: Sequence[str]) -> str:
+    """What is left of a new run that was stopped before its first step, or in the middle of one."""
+    if not stored:
+        return "stopped before the run was stored: nothing is left of it"
+    return f"stopped. Resume: opsleuth resume {stored[-1]}"
 
 
 def open_terminal(
@@ -206,8 +258,10 @@ def render_last_line(outcome: "AttemptOutcome", database: Place) -> str:
 
 
 def print_headline(options: GlobalOptions, text: str) -> None:
-    """The first line of an attempt, on stderr."""
+    """The first line of an attempt, on stderr, in place of what `show_starting` has written."""
+    screen = screen_for_options(options, sys.stderr)
     if options.json:
         write_note(text)
     elif not options.quiet:
-        screen_for_options(options, sys.stderr).line(LinePart(text, "title"))
+        screen.erase_line()
+        screen.line(LinePart(text, "title"))

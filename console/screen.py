@@ -28,6 +28,9 @@ _INK: Mapping[Style, Mapping[str, str | bool]] = {
 }
 
 
+ERASE_LINE = "\r\x1b[K"
+"""Moves the cursor to the start of its line and removes the line."""
+
 _DIGITS = 4
 """Of the width in the environment: no screen is wider."""
 
@@ -89,6 +92,12 @@ class Screen:
         lead = text[: len(text) - len(text.lstrip(" "))][: self.width // 2]
         first, *rest = texts.wrap_to_width(text, self.width - len(lead) - 4)
         return [lead + first, *(f"{lead}    {line}" for line in rest)]
+
+    def erase_line(self) -> None:
+        """Remove what stands on the line of the cursor, where lines can be drawn again."""
+        if self.live:
+            self.stream.write(ERASE_LINE)
+            self.stream.flush()
 
     def render(self, parts: Line) -> str:
         """The line as it is written, without its end."""

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from opsleuth.state.clock import convert_to_utc
+from opsleuth.state.local_times import LocalTimes
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _RELATIVE = re.compile(r"now(?:\s*-\s*(\S+))?", re.IGNORECASE)
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?", re.IGNORECASE)
-FORMS = "2026-11-29T13:40Z, 2026-11-29T22:40+09:00, 13:40Z, now-30m or 30m"
+FORMS = "2026-11-29T13:40Z, 2026-11-29T22:40+09:00, 13:40Z, 13:40 (local time), now-30m or 30m"
 
 
 def parse_duration(text: str) -> timedelta:
@@ -24,49 +25,43 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def parse_moment(text: str, now: datetime) -> datetime:
-    """A moment in UTC; `30m` is as long ago. Raises ValueError; a time without a zone is refused with both of its readings."""
+def parse_moment(text: str, now: datetime, local: LocalTimes | None = None) -> datetime:
+    """A moment in UTC; `30m` is as long ago. A time without a zone is read as `local` says, by default in this machine's zone.
+
+    Raises ValueError naming the accepted forms.
+    """
+    local = local or LocalTimes()
     if _DURATION.match(text) and "".join(map("".join, _DURATION.findall(text))) == text:
         return now.astimezone(UTC) - parse_duration(text)
     if relative := _RELATIVE.fullmatch(text):
         back = relative[1]
         return now.astimezone(UTC) - (parse_duration(back) if back else timedelta())
     if _TIME_OF_DAY.fullmatch(text):
-        return _latest_time_of_day(text, now)
+        return _latest_time_of_day(text, now, local)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a time: write {FORMS}") from None
-    if moment.tzinfo is None:
-        raise ValueError(_explain_missing_zone(text, moment))
     try:
-        return convert_to_utc(moment)
-    except ValueError as error:
+        return convert_to_utc(moment if moment.tzinfo else local.read(text, moment))
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{text!r} is not a time: {error}") from None
 
 
-def _latest_time_of_day(text: str, now: datetime) -> datetime:
+def _latest_time_of_day(text: str, now: datetime, local: LocalTimes) -> datetime:
     """The last moment up to `now` at which a clock showed this time of day."""
     clock = f"0{text}" if text[1] == ":" else text
     try:
         moment = datetime.fromisoformat(f"{now.astimezone(UTC):%Y-%m-%d}T{clock.upper()}")
     except ValueError:
-        raise ValueError(f"{text!r} is not a time of day: write 13:40Z or 22:40+09:00") from None
+        raise ValueError(f"{text!r} is not a time of day: write 13:40Z, 22:40+09:00 or 13:40") from None
     if moment.tzinfo is None:
-        raise ValueError(_explain_missing_zone(text, moment))
+        here = now.astimezone(local.zone)
+        wall = datetime.combine(here.date(), moment.time())
+        later = wall.replace(tzinfo=local.zone).astimezone(UTC) > now
+        return local.read(text, wall - timedelta(days=1) if later else wall)
     days = (now - moment) // timedelta(days=1)
     return (moment + timedelta(days=days)).astimezone(UTC)
-
-
-def _explain_missing_zone(text: str, moment: datetime) -> str:
-    local = moment.astimezone()
-    offset = f"{local:%z}"
-    offset = f"{offset[:3]}:{offset[3:5]}"
-    bare = f"{moment:%Y-%m-%dT%H:%M:%S}"
-    return (
-        f"{text!r} has no time zone: read as UTC it is {bare}Z, read as this machine's local time ({offset}) "
-        f"it is {local.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z. Write {bare}Z or {bare}{offset}"
-    )
 
 
 def find_time_zone(name: str) -> tzinfo:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from opsleuth.questions.stated_trouble import states_trouble
 from opsleuth.state.clock import format_timestamp
 from opsleuth.state.errors import UsageError
 from opsleuth.state.investigation import Window
+from opsleuth.state.local_times import LocalTimes
 from opsleuth.verification.quantities import TimeToken, scan_tokens
 from opsleuth.verification.written_times import DAY, WrittenTime
 
@@ -81,19 +82,18 @@ class _TimeInQuestion(NamedTuple):
 
 
 def window_from_question(
-    question: str, *, now: datetime, anchor: datetime | None = None, local: tzinfo = UTC
+    question: str, *, now: datetime, anchor: datetime | None = None, local: LocalTimes | None = None
 ) -> Window | None:
     """The window that the question names, or None if it names none.
 
-    `anchor` is the alert's time: relative stretches ("the last half hour") end there, else `now`. `local` is the
-    operator's zone, used only to show the second reading. Raises ZonelessTimeError.
+    `anchor` is the alert's time: relative stretches ("the last half hour") end there, else `now`. `local` says how
+    a time without a zone is read; without it such a time raises ZonelessTimeError.
     """
     text = question[:_MAX_QUESTION]
     frame = _TimeFrame((anchor or now).timestamp(), now.timestamp(), anchor is not None)
-    times = _find_written_times(text)
-    for time in times:
-        if not time.zoned:
-            raise ZonelessTimeError(_describe_both_interpretations(time, frame, local))
+    times = [
+        time if time.zoned else _read_in_local_zone(time, frame, local) for time in _find_written_times(text)
+    ]
     since = None if (joint := _find_range_span(text, times, frame)) else _find_since_span(text, times, frame)
     span = joint or since or _find_relative_span(text, frame.until) or _span_around_first_time(times, frame)
     if span is None or not span[0] < span[1]:
@@ -198,18 +198,34 @@ def _inherit_zone(text: str, times: list[_TimeInQuestion]) -> list[_TimeInQuesti
     return times
 
 
-def _describe_both_interpretations(time: _TimeInQuestion, frame: _TimeFrame, local: tzinfo) -> str:
-    utc = _resolve_time(time, frame)
-    wall = _utc_datetime(utc).replace(tzinfo=local)
-    own = wall.astimezone(UTC)
-    zone = wall.strftime("%z")
-    offset = f"{zone[:3]}:{zone[3:5]}" if wall.utcoffset() else "+08:00"
-    if not wall.utcoffset():
-        own = _utc_datetime(utc) - timedelta(hours=8)
+def _read_in_local_zone(
+    time: _TimeInQuestion, frame: _TimeFrame, local: LocalTimes | None
+) -> _TimeInQuestion:
+    """The time as one with a zone. Raises ZonelessTimeError where nobody says in which."""
+    if local is None:
+        raise ZonelessTimeError(_describe_missing_zone(time, frame))
+    if time.dated:
+        moment = local.read(time.text, _utc_datetime(time.seconds).replace(tzinfo=None))
+        return time._replace(seconds=moment.timestamp(), zoned=True)
+    # The day is the one on which this clock time comes nearest, counted with the offset of that day.
+    offset = _offset_at(frame.until, local)
+    near = _resolve_time(time._replace(seconds=time.seconds - offset), frame)
+    wall = _utc_datetime(near + offset).replace(tzinfo=None)
+    moment = local.read(time.text, wall)
+    return time._replace(seconds=moment.timestamp() % DAY, zoned=True)
+
+
+def _offset_at(seconds: float, local: LocalTimes) -> float:
+    offset = _utc_datetime(seconds).astimezone(local.zone).utcoffset()
+    return offset.total_seconds() if offset else 0.0
+
+
+def _describe_missing_zone(time: _TimeInQuestion, frame: _TimeFrame) -> str:
+    utc = _utc_datetime(_resolve_time(time, frame))
+    ahead = utc - timedelta(hours=8)
     return (
-        f'the time "{time.text}" has no zone: read as UTC it is {format_timestamp(_utc_datetime(utc))}, at {offset} it is '
-        f"{format_timestamp(own)}; write it with its zone, as {_utc_datetime(utc):%Y-%m-%dT%H:%M}Z or "
-        f"{_utc_datetime(utc):%Y-%m-%dT%H:%M}{offset}"
+        f'the time "{time.text}" has no zone: read as UTC it is {format_timestamp(utc)}, at +08:00 it is '
+        f"{format_timestamp(ahead)}; write it with its zone, as {utc:%Y-%m-%dT%H:%M}Z or {utc:%Y-%m-%dT%H:%M}+08:00"
     )
 
 

@@ -10,9 +10,11 @@ import click
 from opsleuth.configuration.folders import xdg_folder
 from opsleuth.console.options import CliCommand, current_options
 from opsleuth.console.output import write_note
-from opsleuth.console.run_attempt import RunRequest, announce_run, start_run
+from opsleuth.console.run_attempt import RunRequest, show_starting, start_run
 from opsleuth.scenarios.orders_incident import QUESTION, write_case
+from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError
+from opsleuth.state.run_id import new_run_id
 
 Written = TypeVar("Written")
 
@@ -24,17 +26,19 @@ Written = TypeVar("Written")
 def run_demo(*, act: bool) -> int:
     """Investigate the built-in incident, offline: an orders API that became slow."""
     options = current_options()
-    run_id = announce_run(options, QUESTION)
+    show_starting(options, QUESTION)
     cache = xdg_folder("XDG_CACHE_HOME", ".cache")  # kept there, so that the run can be resumed
     if not act:
         case = write_incident(write_case, cache / "demo")
-        return start_run(options, run_id, RunRequest(QUESTION, case))
+        return start_run(options, RunRequest(QUESTION, case), QUESTION)
     from opsleuth.scenarios.demo_plane import start_demo_plane
 
+    run_id = new_run_id(SystemClock().now())
     world = write_incident(start_demo_plane, cache / "act" / run_id)
     write_note(f"a control plane of its own runs at {world.url} (for an hour)")
     platform = {"url": world.url, "name": "shop"}
-    return start_run(options, run_id, RunRequest(QUESTION, world.case, platform=platform))
+    asked = RunRequest(QUESTION, world.case, platform=platform)
+    return start_run(options, asked, QUESTION, run_id=run_id)
 
 
 def write_incident(write: Callable[[Path], Written], place: Path) -> Written:

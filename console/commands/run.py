@@ -1,13 +1,13 @@
 """`opsleuth run`: start an investigation.
 
-The run's id is printed before anything heavy is loaded, so this file imports what it needs where it needs it.
+What is investigated is shown before anything heavy is loaded, so this file imports what it needs where it needs it.
 """
 
 import contextlib
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from opsleuth.console.options import CliCommand, GlobalOptions, current_options
 from opsleuth.console.reading_flags import ReadingFlags, add_reading_flags
 from opsleuth.state.clock import SystemClock
 from opsleuth.state.errors import ConfigError, UsageError
+from opsleuth.state.local_times import LocalTimes, SystemZone
 
 if TYPE_CHECKING:
     from opsleuth.configuration.sources import ConfiguredSources
@@ -45,7 +46,11 @@ class RunCommand(CliCommand):
     "--case", type=click.Path(path_type=Path), metavar="DIR", help="A recorded incident to investigate."
 )
 @click.option("--alert", metavar="FILE|-|URL", help="The alert, as JSON or as text; a URL must return JSON.")
-@click.option("--since", metavar="T", help="Start of the window: 2026-11-29T13:40Z, 13:40Z or now-30m.")
+@click.option(
+    "--since",
+    metavar="T",
+    help="Start of the window: 2026-11-29T13:40Z, 13:40Z, 13:40 (local time) or now-30m.",
+)
 @click.option("--until", metavar="T", help="End of the window (default: now).")
 @click.option("--name", help="A name for the run, for you to recognise it.")
 @click.option(
@@ -72,7 +77,7 @@ def run_investigation(
     from opsleuth.console.alert_input import read_alert_document
     from opsleuth.console.input_arguments import split_run_arguments
     from opsleuth.console.output import parse_time_option, write_note
-    from opsleuth.console.run_attempt import RunRequest, announce_run, start_run
+    from opsleuth.console.run_attempt import RunRequest, show_starting, start_run
 
     options = current_options()
     given = split_run_arguments(words, click.get_current_context().meta.get(_AFTER_DASHES, ()))
@@ -94,14 +99,13 @@ def run_investigation(
         return run_on_paths(options, paths, asked, flags)
     if case is not None:
         check_case_folder(case)
-        run_id = announce_run(options, question or f"case {case.name}")
-        return start_run(options, run_id, asked, read_service_names(options))
-    # A question can be announced before the sources are read, which takes longer than a first line may.
-    run_id = announce_run(options, question) if question and any_source_is_named() else ""
+        return start_run(options, asked, question or f"case {case.name}", read_service_names(options))
+    if question and any_source_is_named():  # reading the sources takes longer than a first line may
+        show_starting(options, question)
     found = require_sources(options)
     incident = choose_first_incident(document, found, question or "") if document else None
-    run_id = run_id or announce_run(options, question or str((incident or {}).get("text", "")))
-    return start_run(options, run_id, replace(asked, alert=incident), found)
+    subject = question or str((incident or {}).get("text", ""))
+    return start_run(options, replace(asked, alert=incident), subject, found)
 
 
 def _case_among(paths: tuple[str, ...], case: Path | None) -> tuple[Path | None, tuple[str, ...]]:
@@ -122,7 +126,7 @@ def run_on_paths(
     """Say what the files are, and investigate them; what is unpacked belongs to the run."""
     from opsleuth.console.input_sources import describe_input, read_input_paths
     from opsleuth.console.output import write_note
-    from opsleuth.console.run_attempt import announce_run, start_run
+    from opsleuth.console.run_attempt import start_run
     from opsleuth.state.run_id import new_run_id
 
     if warning := describe_remote_model(options):
@@ -133,12 +137,12 @@ def run_on_paths(
     if not options.quiet:
         for line in describe_input(found):
             write_note(line)
-    asked = _request_for_input(asked, found)
+    asked = _request_for_input(asked, found, options.tz or SystemZone())
     if warning := describe_missed_window(asked, found):
         write_note(warning)
-    announce_run(options, asked.question or str((asked.alert or {}).get("text", "")), run_id)
-    names = read_service_names(options)
-    return start_run(options, run_id, asked, replace(names, sources=found.sources, platform=None))
+    names = replace(read_service_names(options), sources=found.sources, platform=None)
+    subject = asked.question or str((asked.alert or {}).get("text", ""))
+    return start_run(options, asked, subject, names, run_id)
 
 
 @contextlib.contextmanager
@@ -160,8 +164,11 @@ def describe_remote_model(options: GlobalOptions) -> str:
     return f"text of these files goes to {host} (model {model['model']}); --planner offline sends nothing"
 
 
-def _request_for_input(asked: "RunRequest", found: "RecognizedInput") -> "RunRequest":
-    """The request with window and question from the files, where neither options, question nor alert give them."""
+def _request_for_input(asked: "RunRequest", found: "RecognizedInput", zone: tzinfo) -> "RunRequest":
+    """The request with window and question from the files, where neither options, question nor alert give them.
+
+    `zone` is that of times in the question that name none.
+    """
     from opsleuth.alerts.documents import alert_fields_from_document
 
     now = SystemClock().now()
@@ -171,18 +178,24 @@ def _request_for_input(asked: "RunRequest", found: "RecognizedInput") -> "RunReq
         asked = replace(asked, alert=alert_fields_from_document(asked.alert, {}, now))
     if asked.question is None and asked.alert is None:
         asked = replace(asked, question=_default_question(found))
-    window = None if asked.since or asked.until else _window_for_input(asked, found)
+    window = None if asked.since or asked.until else _window_for_input(asked, found, zone)
     return replace(asked, since=window[0], until=window[1]) if window else asked
 
 
-def _window_for_input(asked: "RunRequest", found: "RecognizedInput") -> tuple[datetime, datetime] | None:
+def _window_for_input(
+    asked: "RunRequest", found: "RecognizedInput", zone: tzinfo
+) -> tuple[datetime, datetime] | None:
     """The stretch that the question names, read at the end of the files, else all of the files' time."""
     from opsleuth.questions.incident_window import window_from_question
 
     if found.window is None:
         return None
     start, end = found.window
-    named = window_from_question(asked.question, now=end, anchor=end) if asked.question else None
+    named = (
+        window_from_question(asked.question, now=end, anchor=end, local=LocalTimes(zone))
+        if asked.question
+        else None
+    )
     if named is not None:
         return named.start, named.end
     fired = (asked.alert or {}).get("fired_at") or (asked.alert or {}).get("onset")

@@ -23,6 +23,7 @@ from opsleuth.state.clock import Clock
 from opsleuth.state.errors import ConfigError, UsageError
 from opsleuth.state.investigation import Alert, Demand, Investigation, Window
 from opsleuth.state.limit_caps import LimitCaps
+from opsleuth.state.local_times import LocalTimes
 from opsleuth.tools.sources.case_source import CaseSource
 from opsleuth.tools.sources.incident_file import NotACaseError, RecordedIncident
 from opsleuth.tools.sources.open_sources import open_live_sources
@@ -90,6 +91,8 @@ class StartRequest:
     limits: Mapping[str, Any] = field(default_factory=dict)
     demands: tuple[Demand, ...] = ()
     settings: RunSettings = field(default_factory=RunSettings)
+    local: LocalTimes | None = None
+    """How times in the question that name no zone are read; None: they are refused. Never stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +268,11 @@ def _choose_window(
     last = given.end if given else incident.window.end if incident else now
     anchor = (alert.fired_at if alert else None) or last
     try:
-        asked = window_from_question(request.question, now=now, anchor=anchor) if request.question else None
+        asked = (
+            window_from_question(request.question, now=now, anchor=anchor, local=request.local)
+            if request.question
+            else None
+        )
     except ZonelessTimeError as error:
         raise UsageError(str(error)) from None
     return (

@@ -119,6 +119,10 @@ def _with_settings(row: RunRow, more: Mapping[str, Any]) -> RunRow:
 
 
 def _to_json(request: StartRequest) -> dict[str, Any]:
-    plain = {f.name: getattr(request, f.name) for f in fields(request) if f.name not in ("run", "settings")}
+    plain = {
+        f.name: getattr(request, f.name)
+        for f in fields(request)
+        if f.name not in ("run", "settings", "local")
+    }
     times = {name: format_timestamp(plain[name]) if plain[name] else None for name in _TIMES}
     return plain | times | {"limits": dict(request.limits), "demands": [to_json(d) for d in request.demands]}

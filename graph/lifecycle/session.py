@@ -107,6 +107,7 @@ class Runner:
         state = queued.redact_first_state(self.store, first)
         row = self.store.runs.create(queued.row_of(self.store, request, state))
         with self.store.lock(row.id):
+            self.held(row.id)
             return await self._attempt(row, lambda _: state, chosen)
 
     async def _first(self, request: StartRequest) -> tuple[Investigation, tuple[str, ...]]:

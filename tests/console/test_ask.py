@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from commit_kills import in_child, kill_at_commit
+from forked import run_python
 from nonempty import nonempty
-from stored_runs import DONE, STOPPED, Program
+from stored_runs import DONE, HANG, STOPPED, Program
 
 from opsleuth.cli import main
 from opsleuth.scenarios.orders_incident import write_case
@@ -102,6 +103,14 @@ def test_the_answer_is_shown_and_exported_with_the_run(asked: Program, tmp_path:
     assert other("log", answer, "--verify").returncode == 0
 
 
+@pytest.mark.parametrize("named", [(), ("-",)], ids=["the newest run", "a named run"])
+def test_a_dash_reads_the_question_from_stdin(asked: Program, named: tuple[str, ...]) -> None:
+    command = ["-m", "opsleuth", "ask", *named, "-"]
+    done = run_python(command, env=asked.environment(), typed="was it the cache?\n", timeout=HANG)
+    assert done.returncode == 0, done.stderr
+    assert rows_of(asked)[0]["question"] == "was it the cache?"
+
+
 def test_all_questions_together_stay_within_the_limits_of_the_run(asked: Program) -> None:
     run = rows_of(asked)[0]
     for question in ("was it the cache?", "was it redis?"):
@@ -135,7 +144,8 @@ def test_a_question_cannot_change_anything(asked: Program) -> None:
     [
         ((STOPPED, "was it the cache?"), 2, f"{STOPPED} has not ended: its status is "),
         ((DONE,), 2, "the question is missing"),
-        (("-",), 2, "the question is missing"),
+        (("-",), 2, "the question on stdin is empty"),
+        ((DONE, "-"), 2, "the question on stdin is empty"),
         ((DONE, "  "), 2, "the question is missing"),
         ((DONE, "was", "it"), 2, "put the question in quotation marks"),
         (("inv-20200101-zzzz", "was it the cache?"), 9, "no run 'inv-20200101-zzzz'"),

@@ -252,7 +252,7 @@ def test_a_reader_that_goes_away_leaves_a_run_that_can_be_resumed(
     assert bare("resume", run["id"]).returncode == 0
 
 
-def test_ctrl_c_ends_with_130(bare: Program, case: str) -> None:
+def test_ctrl_c_as_soon_as_the_id_is_shown_leaves_a_run_that_can_be_resumed(bare: Program, case: str) -> None:
     with subprocess.Popen(
         bare.command("run", "--case", case),
         env=bare.environment(),
@@ -261,11 +261,13 @@ def test_ctrl_c_ends_with_130(bare: Program, case: str) -> None:
         text=True,
     ) as running:
         assert running.stderr is not None
-        assert running.stderr.readline().startswith("run inv-")
+        word, run, *_ = running.stderr.readline().split()
         running.send_signal(signal.SIGINT)
         said = running.stderr.read()
-        assert running.wait(HANG) == 130
+        assert (word, running.wait(HANG)) == ("run", 130)
     assert "Traceback" not in said
+    assert f"Resume: opsleuth resume {run}" in said
+    assert bare("resume", run).returncode == ExitCode.OK
 
 
 @pytest.mark.slow

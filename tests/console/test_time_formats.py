@@ -1,5 +1,7 @@
-"""Times as people write them: a zone is asked for, never guessed."""
+"""Times as people write them: one without a zone is local, and said back with its zone."""
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +16,7 @@ from opsleuth.console.time_formats import (
     parse_duration,
     parse_moment,
 )
+from opsleuth.state.local_times import LocalTimes
 
 NOW = datetime(2026, 11, 29, 14, 5, tzinfo=UTC)
 
@@ -36,22 +39,37 @@ def test_moments(text: str, moment: str) -> None:
     assert parse_moment(text, NOW).isoformat() == moment
 
 
-@pytest.mark.parametrize("text", ["2026-11-29T13:40", "2026-11-29", "13:40"])
-def test_a_time_without_a_zone_is_refused_with_both_readings(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    __import__("time").tzset()
-    try:
-        with pytest.raises(ValueError, match="no time zone") as refused:
-            parse_moment(text, NOW)
-    finally:
-        monkeypatch.undo()
-        __import__("time").tzset()
-    said = str(refused.value)
-    assert "read as UTC it is 2026-11-29T" in said
-    assert "local time (+09:00) it is 2026-11-2" in said
-    assert "+09:00" in said.split("Write ")[1]
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+@pytest.mark.parametrize(
+    ("text", "moment", "note"),
+    [
+        ("2026-11-29T13:40", "2026-11-29T04:40:00+00:00", "2026-11-29 13:40 JST (+09:00), which is 2026-11-29 04:40Z"),
+        ("2026-11-29", "2026-11-28T15:00:00+00:00", "2026-11-29 00:00 JST (+09:00), which is 2026-11-28 15:00Z"),
+        ("22:40", "2026-11-29T13:40:00+00:00", "2026-11-29 22:40 JST (+09:00), which is 2026-11-29 13:40Z"),
+        ("23:30", "2026-11-28T14:30:00+00:00", "2026-11-28 23:30 JST (+09:00), which is 2026-11-28 14:30Z"),
+    ],
+)  # fmt: skip
+def test_a_time_without_a_zone_is_local_and_said_back_with_its_zone(
+    text: str, moment: str, note: str
+) -> None:
+    heard: list[str] = []
+    assert parse_moment(text, NOW, LocalTimes(note=heard.append)).isoformat() == moment
+    assert heard == [f"{text} has no time zone: read as {note}"]
+
+
+def test_where_local_time_is_utc_it_is_said_once() -> None:
+    heard: list[str] = []
+    parse_moment("13:40", NOW, LocalTimes(UTC, heard.append))
+    assert heard == ["13:40 has no time zone: read as 2026-11-29 13:40Z (the local time zone is UTC)"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The window and the services that a question names: exactly, or refused, never guessed."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from opsleuth.questions.incident_window import ZonelessTimeError, window_from_question
 from opsleuth.questions.mentioned_services import MentionedServices, find_mentioned_services
 from opsleuth.state.clock import format_timestamp
+from opsleuth.state.local_times import LocalTimes
 
 NOW = datetime(2026, 11, 29, 14, 30, tzinfo=UTC)
 HALF_HOUR_QUESTION = "排查订单接口最近半个小时突然变慢的原因，并给出处理建议"
@@ -76,7 +78,7 @@ def test_a_relative_window_ends_at_the_alert() -> None:
 )
 def test_a_zoneless_time_is_refused_with_both_readings(question: str) -> None:
     with pytest.raises(ZonelessTimeError) as refused:
-        window_from_question(question, now=NOW, local=timezone(timedelta(hours=8)))
+        window_from_question(question, now=NOW)
     text = str(refused.value)
     assert "has no zone" in text
     assert "Z" in text
@@ -85,7 +87,36 @@ def test_a_zoneless_time_is_refused_with_both_readings(question: str) -> None:
 
 def test_both_readings_are_the_two_moments() -> None:
     with pytest.raises(ZonelessTimeError, match=r"2026-11-29T14:00:00.000Z.*2026-11-29T06:00:00.000Z"):
-        window_from_question("slow since 14:00", now=NOW, local=timezone(timedelta(hours=8)))
+        window_from_question("slow since 14:00", now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("question", "begins", "note"),
+    [
+        ("slow since 20:00", "29T12:00", "20:00 has no time zone: read as 2026-11-29 20:00 CST (+08:00), which is 2026-11-29 12:00Z"),
+        ("slow since 03:00", "28T19:00", "03:00 has no time zone: read as 2026-11-29 03:00 CST (+08:00), which is 2026-11-28 19:00Z"),
+        ("slow since 2026-11-28 09:00", "28T01:00", "2026-11-28 09:00 has no time zone: read as 2026-11-28 09:00 CST (+08:00), which is 2026-11-28 01:00Z"),
+        ("slow since 12:00Z", "29T12:00", ""),
+    ],
+)  # fmt: skip
+def test_a_zoneless_time_is_read_in_the_zone_of_whoever_asks(question: str, begins: str, note: str) -> None:
+    heard: list[str] = []
+    local = LocalTimes(ZoneInfo("Asia/Shanghai"), heard.append)
+    window = window_from_question(question, now=NOW, local=local)
+    assert window is not None
+    assert f"{window.start:%dT%H:%M}" == begins
+    assert "".join(heard) == note
+
+
+def test_a_zoneless_time_has_the_offset_of_its_own_day() -> None:
+    """A night in which clocks go back: what was written before it is summer time."""
+    heard: list[str] = []
+    local = LocalTimes(ZoneInfo("Europe/Berlin"), heard.append)
+    now = datetime(2026, 10, 25, 6, tzinfo=UTC)
+    window = window_from_question("slow since 23:30", now=now, local=local)
+    assert window is not None
+    assert window.start == datetime(2026, 10, 24, 21, 30, tzinfo=UTC)
+    assert "23:30 CEST (+02:00)" in heard[0]
 
 
 @given(st.datetimes(datetime(2026, 11, 1), datetime(2026, 11, 28)), st.integers(1, 600))  # noqa: DTZ001
