@@ -139,6 +139,8 @@ def _fields_of_arguments(
 
 
 def _format_argument(value: JSON) -> str:
+    if value is None:
+        return "not given"
     return value if isinstance(value, str) else to_canonical_json(value)
 
 

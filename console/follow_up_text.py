@@ -6,6 +6,7 @@ from typing import Any
 from opsleuth.console import terminal_text as texts
 from opsleuth.console.report_content import list_unavailable_data
 from opsleuth.console.screen import Line, LinePart, Screen
+from opsleuth.console.shown_report import prepare_for_reading
 from opsleuth.console.significant_digits import shorten_figures
 
 Document = Mapping[str, Any]
@@ -13,6 +14,7 @@ Document = Mapping[str, Any]
 
 def render_follow_up(document: Document, screen: Screen) -> Iterable[Line]:
     """The answer with the evidence for each of its lines, and how to look closer."""
+    document = prepare_for_reading(document)
     first, *rest = str(document.get("answer") or "").splitlines() or [""]
     claims = [claim for claim in document.get("claims") or [] if claim.get("status") != "unsupported"]
     said = len(rest) if document.get("verdict") == "answered" and len(claims) >= len(rest) else 0
@@ -31,7 +33,7 @@ def render_follow_up(document: Document, screen: Screen) -> Iterable[Line]:
     if document.get("verdict") != "answered" and (missing := list_unavailable_data(document)):
         yield from _wrap_line(f"Not checked: {'; '.join(missing)}", screen, "- ")
     run, used = document.get("run"), document.get("usage") or {}
-    yield [LinePart(f"more: opsleuth report {run} --full   turns {used.get('turns', 0)}", "dim")]
+    yield [LinePart(f"more: opsleuth report {run} --full   turns {used.get('turns') or 0}", "dim")]
 
 
 def list_citations(claim: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from opsleuth.checkpoints.processes import status_to_show
 from opsleuth.checkpoints.runs import RunRow
 from opsleuth.console.report_content import ReportSection, list_report_sections
-from opsleuth.console.report_headline import compose_headline
+from opsleuth.console.report_headline import compose_headline, describe_recommendation
+from opsleuth.console.shown_report import prepare_for_reading
 from opsleuth.console.time_formats import TimeDisplay
 from opsleuth.state.plurals import format_count
 from opsleuth.state.run_status import FINISHED_STATUSES
@@ -68,7 +69,7 @@ def describe_open_run(run: ShiftRun, times: TimeDisplay) -> str:
             f"{row.question}: waits for an answer to {', '.join(run.pending)}: `opsleuth approvals {row.id}`"
         )
     if row.status in FINISHED_STATUSES and run.report is not None:
-        headline = compose_headline(run.report, times)
+        headline = compose_headline(prepare_for_reading(run.report), times)
         return f"{row.question} {', '.join(headline.facts)}. {headline.action}"
     return f"{row.question}: {status_to_show(row)} in turn {row.turn}: `opsleuth resume {row.id}`"
 
@@ -77,7 +78,7 @@ def describe_ended_run(run: ShiftRun, times: TimeDisplay) -> str:
     """What an ended run found, and how it was judged."""
     if run.report is None:
         return f"{run.row.question}: {status_to_show(run.row)} without a report (opsleuth show {run.row.id})"
-    found = ", ".join(compose_headline(run.report, times).facts)
+    found = ", ".join(compose_headline(prepare_for_reading(run.report), times).facts)
     judged = f"; judged {run.judged}" if run.judged else ""
     return f"{run.row.question} {found}{judged} (opsleuth report {run.row.id})"
 
@@ -97,9 +98,13 @@ def list_changes(run: ShiftRun) -> Iterable[str]:
 
 def compose_postmortem(document: Document, times: TimeDisplay) -> DraftDocument:
     """The draft of a postmortem: what the report knows, and places for what only people know."""
+    document = prepare_for_reading(document)
     known = {section.title: section for section in list_report_sections(document, times)}
     found = ", ".join(compose_headline(document, times).facts)
-    actions = [f"{row.get('text')}  {_TO_FILL_IN}" for row in document.get("recommendations") or []]
+    actions = [
+        f"{describe_recommendation(row, document)}  {_TO_FILL_IN}"
+        for row in document.get("recommendations") or []
+    ]
     every = (
         ReportSection("SUMMARY", (found, "in one sentence for everybody: ____"), None),
         *(known[name] for name in _FROM_REPORT if name in known),

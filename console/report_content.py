@@ -52,9 +52,7 @@ def list_brief_sections(document: Document, times: TimeDisplay) -> list[ReportSe
     every = (
         *_list_action_sections(document),
         *_list_explaining_sections(document, times),
-        ReportSection(
-            "NEXT", tuple(_format_recommendations(document))[1:], None
-        ),  # the first is the headline's
+        ReportSection("NEXT", tuple(_format_recommendations(document, without_first=True)), None),
         ReportSection("NOT CHECKED", tuple(list_unavailable_data(document)), 1),
         *_list_warning_sections(document),
     )
@@ -95,7 +93,7 @@ def _list_explaining_sections(document: Document, times: TimeDisplay) -> Iterabl
         yield ReportSection(title, tuple(_format_answer(document, times)), 3, "prose")
     yield ReportSection(
         "FIELDS",
-        tuple(f"{k} = {_format_json_value(v)}" for k, v in _mapping_of_field(document, "fields").items()),
+        tuple(f"{k} = {format_field_value(v)}" for k, v in _mapping_of_field(document, "fields").items()),
         3,
     )
     yield ReportSection("IMPACT", tuple(_format_impact(document, times)), 1)
@@ -343,9 +341,10 @@ def _format_runbook(row: Mapping[str, Any]) -> str:
     )
 
 
-def _format_recommendations(document: Document) -> Iterable[str]:
-    """Numbered; what the headline says to do is the first of them."""
-    for number, row in enumerate(sort_recommendations(document), start=1):
+def _format_recommendations(document: Document, *, without_first: bool = False) -> Iterable[str]:
+    """What to do, numbered from 1; `without_first` where the headline says the first already."""
+    rows = sort_recommendations(document)
+    for number, row in enumerate(rows[1:] if without_first else rows, start=1):
         yield f"{number}  {describe_recommendation(row, document)}"
 
 
@@ -399,7 +398,10 @@ def _underscores_to_spaces(kind: object) -> str:
     return str(kind).replace("_", " ")
 
 
-def _format_json_value(value: JSON) -> str:
+def format_field_value(value: JSON) -> str:
+    """The value of a field that the question asked for, as people read it."""
+    if value is None:
+        return "not known"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

@@ -12,6 +12,7 @@ from opsleuth.console.significant_digits import shorten_figure, shorten_figures
 from opsleuth.console.time_formats import TimeDisplay
 from opsleuth.state.conclusion_words import FAILED_FROM_FIRST_LINE
 from opsleuth.state.fault_words import FAULT_WORDS
+from opsleuth.state.production_changes import find_production_change
 from opsleuth.state.run_status import StopReason
 
 Document = Mapping[str, Any]
@@ -109,7 +110,8 @@ def describe_recommendation(row: Mapping[str, Any], document: Document) -> str:
     called = f"tool {action.get('tool')} {format_arguments(action.get('arguments') or {})}".rstrip()
     notes = (
         called if action else "",
-        _RISK_WORDS.get(str(row.get("risk")), ""),
+        _RISK_WORDS.get(str(row.get("risk")))
+        or (_CHANGES if find_production_change(str(row.get("text"))) else ""),
         str(row.get("denied") or ""),
     )
     text = fill_in_run(str(row.get("text", "")), document)
@@ -119,7 +121,8 @@ def describe_recommendation(row: Mapping[str, Any], document: Document) -> str:
     return f"{text if text.endswith('`') or not action else text.rstrip('.')} ({said})"
 
 
-_RISK_WORDS = {"high": "changes production", "irreversible": "cannot be undone"}
+_CHANGES = "changes production"
+_RISK_WORDS = {"high": _CHANGES, "irreversible": f"{_CHANGES}, cannot be undone"}
 
 
 def describe_fault(kind: object) -> str:
@@ -267,10 +270,16 @@ def _format_harm(document: Document, times: TimeDisplay) -> str:
     if not rows:
         return ""
     row = rows[0]
+    if not all(_is_figure(row.get(name)) for name in ("usual", "now")):
+        return ""
     unit = f" {row['unit']}" if row.get("unit") else ""
     apart = impact.get("since") if isinstance(impact, Mapping) and _is_harm_elsewhere(document) else None
     since = f" since {times.clock(apart, seconds=False)}" if apart else ""
     return f"{row['measure']} of {row['service']} {shorten_figure(row['usual'])} → {shorten_figure(row['now'])}{unit}{since}"
+
+
+def _is_figure(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _describe_effects(document: Document) -> str:

@@ -23,7 +23,7 @@ _WEIGHS = re.compile(
 _OWN_FAILURES = re.compile(r"; [\d,.]+ of [\d,.]+ extra failures are its own, [^;]*? begin anywhere")
 _SPREADS = re.compile(r", [\d.,]+ times its usual spread")
 _SELECT_LIST = re.compile(r"\bSELECT (?P<list>[^\"]{12,}?) FROM\b")
-_QUOTED = re.compile(r'"([^"]{161,})"')
+_QUOTED = re.compile(r'"([^"]{61,})"')
 _MOST_QUOTED = 160
 _FAR = 3.0
 """Times the rival's score from which the first suspect's evidence counts as far stronger."""
@@ -47,7 +47,7 @@ def explain_cause(document: Document, times: TimeDisplay) -> list[str]:
     told = [change] if change else []
     tools = {str(row.get("id")): str(row.get("tool")) for row in document.get("evidence") or []}
     told += [
-        _append_evidence(_tidy_claim_text(claim, times), claim.get("evidence"))
+        _append_evidence(tidy_claim_text(claim, times), claim.get("evidence"))
         for claim in _pick_claims(own, tools)
     ]
     if not change and _NO_CHANGE in str(document.get("answer") or ""):
@@ -217,11 +217,17 @@ def _describe_spread(document: Document) -> str:
     return f"The fault passes on from {chain[0]} to {chain[-1]}{through}."
 
 
-def _tidy_claim_text(claim: Claim, times: TimeDisplay) -> str:
+def tidy_claim_text(claim: Claim, times: TimeDisplay, most_quoted: int = _MOST_QUOTED) -> str:
+    """The claim as a sentence: clock times, quotations of at most so many characters, and no figures for statisticians."""
     text = shorten_times(str(claim.get("text") or ""), times).strip()
     text = _OWN_FAILURES.sub("; what it calls does not explain them", text)
     text = _SELECT_LIST.sub("SELECT … FROM", text)
-    text = _QUOTED.sub(lambda found: f'"{shorten_in_middle(found[1], _MOST_QUOTED)}"', text)
+    text = _QUOTED.sub(
+        lambda found: (
+            found[0] if len(found[1]) <= most_quoted else f'"{shorten_in_middle(found[1], most_quoted)}"'
+        ),
+        text,
+    )
     text = _SPREADS.sub("", text)
     return text if text.endswith((".", "!", "?")) else f"{text}."
 

@@ -9,6 +9,7 @@ from opsleuth.console import terminal_text as texts
 from opsleuth.console.report_content import Document, ReportSection
 from opsleuth.console.report_headline import Headline, compose_headline
 from opsleuth.console.screen import Line, LinePart, Screen, Style
+from opsleuth.console.shown_report import prepare_for_reading
 from opsleuth.console.time_formats import TimeDisplay
 from opsleuth.state.plurals import format_count
 
@@ -43,6 +44,7 @@ _AT_START = re.compile(r"^(\d*)(?:(?<=\d)(?=[.)])|(?<!\d)(?=[-+=]))")
 
 def format_report_lines(document: Document, screen: Screen, *, full: bool = False) -> list[Line]:
     """The report for a screen. The short form cuts what may be cut to its share, and says how much was cut."""
+    document = prepare_for_reading(document)
     composed = compose_headline(document, screen.times)
     headline = _lay_out_headline(composed, screen)
     closing = headline
@@ -61,10 +63,14 @@ def format_report_lines(document: Document, screen: Screen, *, full: bool = Fals
     return [*headline, *lines, *footer, *closing]
 
 
-def format_section_lines(sections: Iterable[ReportSection], screen: Screen) -> list[Line]:
-    """Sections in full, one under the other."""
+def format_section_lines(
+    sections: Iterable[ReportSection], screen: Screen, most: int | None = None
+) -> list[Line]:
+    """Sections one under the other, in full or in `most` lines, where each has at least those that it must have."""
     cells = max(20, (screen.width or _WIDTH) - _LABEL)
     wrapped = [(section, _wrap_section(section, screen, cells)) for section in sections]
+    if most is not None:
+        wrapped = _shorten_sections(wrapped, most, cells, "--all")
     return [line for section, body in wrapped for line in _lay_out_section(section, body, screen)]
 
 
@@ -124,11 +130,11 @@ def _wrap_hanging_item(item: str, cells: int, hang: int) -> list[str]:
 
 
 def _shorten_sections(
-    wrapped: list[tuple[ReportSection, list[str]]], room: int, cells: int
+    wrapped: list[tuple[ReportSection, list[str]]], room: int, cells: int, flag: str = "--full"
 ) -> list[tuple[ReportSection, list[str]]]:
     """Each section gets its share of `room` lines, those that may not be cut all they need.
 
-    Lines that others leave free go to those that need them, first come.
+    Lines that others leave free go to those that need them, first come. `flag` shows what is cut.
     """
     least = [len(body) if part.lines is None else min(len(body), part.lines) for part, body in wrapped]
     spare = max(room - sum(least), 0)
@@ -137,16 +143,16 @@ def _shorten_sections(
         more = min(spare, len(body) - lines)
         spare -= more
         if lines + more:
-            short.append((part, _cut_section(body, lines + more, cells)))
+            short.append((part, _cut_section(body, lines + more, cells, flag)))
     return short
 
 
-def _cut_section(body: list[str], room: int, cells: int) -> list[str]:
+def _cut_section(body: list[str], room: int, cells: int, flag: str) -> list[str]:
     if len(body) <= room:
         return body
     if room > 1:
         hidden = len(body) - room + 1
-        return [*body[: room - 1], f"+{format_count(hidden, 'line')}: --full"]
+        return [*body[: room - 1], f"+{format_count(hidden, 'line')}: {flag}"]
     return [f"{texts.cut_to_width(body[0], cells - 4, '')} ..."]
 
 
@@ -182,6 +188,7 @@ def _wrap_facts(facts: list[str], width: int, screen: Screen) -> list[str]:
 
 def format_report_markdown(document: Document, times: TimeDisplay) -> str:
     """The whole report as Markdown. Data can't make markup of its own: every special character is escaped."""
+    document = prepare_for_reading(document)
     headline = compose_headline(document, times)
     lines = [
         f"# {_escape_markdown(report_content.report_title(document))}",

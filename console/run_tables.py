@@ -1,6 +1,5 @@
 """The screens of `list`, `show`, `log` and `evidence`: what is stored, as lines. Nothing here opens the store."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +11,7 @@ from opsleuth.checkpoints.runs import RunRow
 from opsleuth.console import event_lines, report_content
 from opsleuth.console import terminal_text as texts
 from opsleuth.console.log_filters import RepeatedCall
+from opsleuth.console.record_lines import render_record_lines
 from opsleuth.console.row_json import is_replay
 from opsleuth.console.screen import Line, LinePart, Screen, Style, TableColumn, lay_out_table
 from opsleuth.console.time_formats import format_age
@@ -293,7 +293,8 @@ def render_evidence_piece(row: EvidenceRow, record: Mapping[str, Any], screen: S
             yield from _render_fact(name, value, screen)
     yield [LinePart("untrusted, as the source gave it:", "warn")]
     bar = "" if screen.plain else "│ "
-    for line in json.dumps(record, indent=2, ensure_ascii=False).splitlines():
+    room = screen.width - len(bar) if screen.width else None
+    for line in render_record_lines(record, room, screen.encoding):
         for piece in _fold_evidence_line(line, screen, len(bar)):
             yield [LinePart(bar, "warn"), piece]
 

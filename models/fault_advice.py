@@ -51,7 +51,7 @@ FAULT_ADVICE: Mapping[Kind, tuple[str, ...]] = {
         "Undo the last change of {service} if it fits the onset.",
     ),
     "errors": (
-        "Read the errors of {service} at the onset and what changed in it just before.",
+        "Read the errors of {service} from the onset on, and what changed in it in the hour before.",
         "Undo the last change of {service} if it fits the onset.",
     ),
     "exception": (

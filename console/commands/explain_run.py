@@ -13,16 +13,19 @@ from opsleuth.console.argument_help import RUN_HELP
 from opsleuth.console.options import CliCommand, current_options
 from opsleuth.console.output import screen_for_options
 from opsleuth.console.report_chain import explain_document, list_cause_names
-from opsleuth.console.report_text import format_section_lines
+from opsleuth.console.report_text import SHORT, format_section_lines
 from opsleuth.console.store_access import open_store_for_reading
 from opsleuth.state.errors import UsageError
 from opsleuth.state.nearest_name import suggest_names
 
 
-@click.command("why", cls=CliCommand, help=f"Why a run blames what it blames.\n\n{RUN_HELP}\n\nCAUSE is a service or its place in the report, such as 2; default: the first.\n\n\b\nopsleuth why\nopsleuth why inv-20261129-7k3f orders-db")  # fmt: skip
+@click.command("why", cls=CliCommand, help=f"Why a run blames what it blames.\n\n{RUN_HELP}\n\nCAUSE is a service or its place in the report, such as 2; default: the first.\n\n\b\nopsleuth why\nopsleuth why inv-20261129-7k3f orders-db\nopsleuth why --all | less")  # fmt: skip
 @click.argument("run_id", metavar="RUN", default="-")
 @click.argument("cause", metavar="[CAUSE]", required=False)
-def explain_run(run_id: str, cause: str | None) -> int:
+@click.option(
+    "--all", "whole", is_flag=True, help="Every fact and every moment, in full; by default one screen."
+)
+def explain_run(run_id: str, cause: str | None, *, whole: bool) -> int:
     options = current_options()
     with open_store_for_reading(options) as store:
         run = store.runs.find(run_id)
@@ -39,7 +42,11 @@ def explain_run(run_id: str, cause: str | None) -> int:
         shown = {section.title.lower().replace(" ", "_"): list(section.items) for section in sections}
         event_lines.write_json(sys.stdout, {"run": run.id, **shown})
         return 0
-    screen.lines(format_section_lines(sections, screen))
+    lines = format_section_lines(sections, screen)
+    if not whole and len(lines) > SHORT:
+        brief = explain_document(document, chosen, screen.times, whole=False)
+        lines = format_section_lines(brief, screen, SHORT)
+    screen.lines(lines)
     return 0
 
 

@@ -14,6 +14,7 @@ from opsleuth.console.html.dependency_graph import build_service_graph, draw_ser
 from opsleuth.console.html.markup import Html, make_element, mark_code
 from opsleuth.console.html.style import STYLE
 from opsleuth.console.report_headline import compose_headline
+from opsleuth.console.shown_report import prepare_for_reading
 from opsleuth.console.time_formats import TimeDisplay
 
 MOST_CHARTS = 8
@@ -44,6 +45,7 @@ def load_report_material(store: Store, run: str, document: Mapping[str, Any]) ->
 
 def render_report_page(material: ReportMaterial, times: TimeDisplay) -> str:
     """The report as one HTML document."""
+    material = material._replace(document=prepare_for_reading(material.document))
     document = material.document
     title = report_content.report_title(document)
     parts = render_page_sections(material, times)

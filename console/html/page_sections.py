@@ -1,6 +1,5 @@
 """The parts of the page, each from the report's document; one without anything to say is None."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -11,6 +10,7 @@ from opsleuth.console import report_content
 from opsleuth.console.event_lines import format_arguments
 from opsleuth.console.html.charts import TimeMark, draw_timeline_strip, seconds_from_timestamp
 from opsleuth.console.html.markup import Child, Html, escape_text_block, make_element, mark_code
+from opsleuth.console.record_lines import render_record_lines
 from opsleuth.console.report_headline import (
     describe_recommendation,
     describe_unmeasured,
@@ -25,6 +25,8 @@ Record = Mapping[str, Any]
 
 MOST_TEXT = 12_000
 """Characters of a stored body that the page holds; the whole is opened by its command."""
+_RECORD_WIDTH = 100
+"""Characters of a line of a record, of those that are laid out as a table."""
 _TONE = {
     "confirmed": "good", "supported": "good", "measured": "good", "computed": "good", "cause_found": "good", "healthy": "good",
     "answered": "good", "done": "good", "likely": "warn", "possible": "warn", "inconclusive": "warn",
@@ -298,10 +300,7 @@ def render_next_steps(document: Document) -> Html | None:
     missing = [make_element("li", text) for text in report_content.list_unavailable_data(document)]
     told = [row.get("why") for row in document.get("orders_in_data") or []]
     odd = [make_element("li", str(text)) for text in (*(document.get("warnings") or []), *told)]
-    fields = [
-        (k, v if isinstance(v, str) else json.dumps(v, ensure_ascii=False))
-        for k, v in (document.get("fields") or {}).items()
-    ]
+    fields = [(k, report_content.format_field_value(v)) for k, v in (document.get("fields") or {}).items()]
     return wrap_section(
         "next",
         "What to do next",
@@ -337,7 +336,7 @@ def render_evidence(
 def _render_evidence_piece(
     row: EvidenceRow, records: Mapping[str, Record], document: Document, times: TimeDisplay
 ) -> Html:
-    text = json.dumps(records.get(row.id, {}), ensure_ascii=False, indent=1)
+    text = "\n".join(render_record_lines(records.get(row.id, {}), _RECORD_WIDTH, "utf-8"))
     cut = len(text) > MOST_TEXT
     facts = (
         ("call", f"{row.tool} {format_arguments(row.arguments)}"),

@@ -74,7 +74,7 @@ def find_earlier_incidents(store: Store, run: str, terms: frozenset[str]) -> Ite
     ]
     by_cause: dict[str, list[IncidentRow]] = {}
     for row in rows:
-        by_cause.setdefault(row.cause or str(row.document.get("cause")), []).append(row)
+        by_cause.setdefault(row.cause or str(row.document.get("cause") or ""), []).append(row)
     for cause, same in list(by_cause.items())[:MOST_SHOWN]:
         yield describe_earlier_incidents(cause, same)
 

@@ -1,6 +1,7 @@
 """`opsleuth why`, `help` and `-V`, and what a slip of the fingers is answered with."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +23,17 @@ def test_why_tells_the_chain_the_rivals_and_what_would_overturn_it(program: Prog
     assert "OVERTURNED if orders-api is as usual" in flat
     assert f"opsleuth evidence {DONE} E1" in flat
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_why_fits_one_screen_and_all_shows_the_rest(bare: Program) -> None:
+    assert bare("demo").returncode == 0
+    short, whole = (bare("why", *flags, COLUMNS="80").stdout.splitlines() for flags in ((), ("--all",)))
+    assert len(short) < 24 < len(whole)
+    assert [line[:12].strip() for line in short if line[:1] != " "] == [
+        "CAUSE", "SURE", "SET OFF BY", "FACTS", "IN ORDER", "PASSES ON", "RIVALS", "OVERTURNED", "NOT CHECKED", "MORE",
+    ]  # fmt: skip
+    assert any(line.endswith("lines: --all") for line in short)
+    assert re.search(r"MORE +opsleuth why inv-\S+ --all$", "\n".join(short), re.MULTILINE)
 
 
 def test_why_takes_the_newest_run_a_cause_by_name_and_json(program: Program) -> None:
