@@ -14,6 +14,7 @@ from opsleuth.verification.fact_matching import subject_names
 from opsleuth.verification.fact_operations import compute_operation
 from opsleuth.verification.fact_wording import join_facts, render_slot
 from opsleuth.verification.facts import MOST_SHOWN, Fact
+from opsleuth.verification.kept_statement import find_lost_figure, shares_subject_matter
 from opsleuth.verification.name_extraction import extract_names, name_occurs_in
 from opsleuth.verification.quantities import TimeToken, find_quantities, scan_tokens
 from opsleuth.verification.record_facts import normalize_for_matching
@@ -253,7 +254,12 @@ def _hold_rows(at: _Resolution, facts: Sequence[Fact]) -> Claim:
     names = extract_names(_REASON.sub("", at.claim.text), {*at.basis.known_names, *subjects})
     stated = [normalize_for_matching(said), *(fact.label for fact in facts)]
     lost = any(_is_row_name(name, others) and not name_occurs_in(name, stated) for name in names)
-    if lost or _loses_counted_word(at.claim.text, said, [*facts, *others]):
+    if (
+        lost
+        or _loses_counted_word(at.claim.text, said, [*facts, *others])
+        or find_lost_figure(_REASON.sub("", at.claim.text), said, facts)
+        or not shares_subject_matter(at.claim.text, said, facts)
+    ):
         return at.hold_claim("inferred", at.claim.text, facts)
     return at.hold_claim("measured", said, facts)
 

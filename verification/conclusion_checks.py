@@ -157,15 +157,35 @@ def _scalar_texts(value: JSON) -> Iterator[str]:
         yield json.dumps(value)
 
 
+_SETTING = re.compile(
+    r"-{0,2}[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]*)+"
+)
+"""`autovacuum_vacuum_cost_limit`, `GOMAXPROCS_LIMIT`, `targetPort`: words of a product, not names of this system."""
+
+
 def _check_recommendations(conclusion: Conclusion, basis: ConclusionBasis) -> Iterator[ConclusionProblem]:
     by_id = {claim.id: claim for claim in conclusion.claims}
     for i, item in enumerate(conclusion.recommendations):
         own = [by_id[c] for c in item.claims if c in by_id]
         views = _collect_cited_evidence(own or conclusion.claims, basis)
-        yield from find_text_problems(item.text, "recommendation", str(i), views, basis, asked=True)
+        found = find_text_problems(item.text, "recommendation", str(i), views, basis, asked=True)
+        yield from (p for p in found if not _is_fit_for_advice(p, views, basis))
         if missing := [c for c in item.claims if c not in by_id]:
             text = f"recommendation {i} rests on {', '.join(missing)}, which is not a claim of the conclusion"
             yield ConclusionProblem("recommendation", str(i), text)
+
+
+def _is_fit_for_advice(
+    problem: ConclusionProblem, views: Sequence[EvidenceView], basis: ConclusionBasis
+) -> bool:
+    """Whether advice may say it all the same: a name that the run has seen, a setting of a product, digits of a cited name."""
+    if problem.about == "number":
+        digits = re.compile(rf"(?<!\d){re.escape(problem.value)}(?!\d)")
+        return any(digits.search(view.text) for view in views)
+    if not problem.value or problem.about:
+        return False
+    seen = any(name_occurs_in(problem.value, [view.text]) for view in basis.seen)
+    return seen or bool(_SETTING.fullmatch(problem.value))
 
 
 def _check_verdict(

@@ -11,14 +11,12 @@ from opsleuth.state.conclusion import ClaimOperation
 from opsleuth.verification.fact_wording import (
     NEUTRAL,
     WORDING,
-    format_gap,
-    format_number,
-    format_value,
     join_facts,
     name_fact,
     render_fact,
 )
 from opsleuth.verification.facts import Fact, SearchScope
+from opsleuth.verification.value_format import format_gap, format_number, format_value
 
 SAME_LEVEL = 0.1
 """A value within a tenth of the usual one is as usual, where no spread is recorded."""

@@ -1,16 +1,18 @@
 """How a fact is worded by code: in English, Chinese and German; any other language has the neutral form."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TypeGuard
+from collections.abc import Callable, Sequence
 
-from opsleuth.verification.facts import SHARE, Fact, FactDetail, Number
+from opsleuth.verification.fact_sentences import write_english_sentence
+from opsleuth.verification.facts import SHARE, Fact, FactDetail
 from opsleuth.verification.lexicon import split_word_list
+from opsleuth.verification.value_format import format_clock, format_value
 
 NEUTRAL = "neutral"
 _MOST_DETAILS = 4
-_LONGEST_TEXT = 240
+_LONGEST_DETAIL = 100
+_NOTES = frozenset(["diff", "incomplete", "not_read", "not_shown", "without_time", "sampling", "cut", "skipped", "truncated"])  # fmt: skip
+"""What a result says of its own reading: a report lists it elsewhere."""
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _KANA_OR_HANGUL = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 _OTHER_SCRIPT = re.compile(r"[\u0400-\u04ff\u0590-\u06ff\u0900-\u0dff\u0e00-\u0e7f]")
@@ -142,8 +144,8 @@ def render_fact(fact: Fact, language: str = "en") -> str:
         said = " ".join(fact.text.split()).rstrip(".")
         onset = fact.at if _has_onset(fact) else None
         return f"{said} (since {onset})" if onset and onset not in said else said
-    if language == "en" and fact.measure in _ENGLISH_SENTENCES:
-        return _ENGLISH_SENTENCES[fact.measure](fact)
+    if language == "en" and (sentence := write_english_sentence(fact)):
+        return sentence
     return _render_core(fact, language) + _render_details_in_sentence(fact)
 
 
@@ -204,50 +206,16 @@ def _render_details(fact: Fact) -> str:
 
 
 def _render_details_in_sentence(fact: Fact) -> str:
-    """As `_render_details`, for people: without diffs and a source's own extra columns, and with words for names."""
+    """As `_render_details`, for people: without diffs, notes, long texts and a source's own extra columns."""
     told = [d for d in fact.details if _adds_something(d, fact) and _reads_as_words(d)][:_MOST_DETAILS]
     shown = [f"{d.name.replace('_', ' ')} {format_value(d.value, d.unit, longest=100)}" for d in told]
     return f" ({', '.join(shown)})" if shown else ""
 
 
 def _reads_as_words(detail: FactDetail) -> bool:
-    return detail.name != "diff" and not detail.name.startswith("extra.")
-
-
-def _render_change(fact: Fact) -> str:
-    """`orders-api was changed at 13:58:20Z by r.tanaka, 3.7 min before the onset: its summary (version 2.14.0)`."""
-    known = {d.name: d.value for d in fact.details}
-    summary = format_value(fact.value)
-    who = f" by {known['author']}" if known.get("author") else ""
-    before = known.get("minutes_before_onset")
-    gap = f", {format_number(before)} min before the onset" if _is_positive(before) else ""
-    at = f" at {format_clock(fact.at)}" if fact.at else ""
-    version = str(known.get("version") or "")
-    named = f" (version {version})" if version and version not in summary else ""
-    why = f"; {_explain_grade(known)}" if known.get("why") else ""
-    return f"{fact.subject or 'something'} was changed{at}{who}{gap}: {summary}{named}{why}"
-
-
-def _explain_grade(known: Mapping[str, Number | str]) -> str:
-    """What a ranking holds a change for, in its own words."""
-    return str(known["why"]) if known.get("grade") == "cause" else f"it coincides, {known['why']}"
-
-
-def _render_suspect_score(fact: Fact) -> str:
-    place = next((d.value for d in fact.details if d.name == "place"), None)
-    rank = "the strongest suspect" if place == 1 else f"suspect number {place}" if place else "a suspect"
-    return f"{fact.subject} is {rank}: its score is {format_value(fact.value)}, 1 at most"
-
-
-def _is_positive(value: object) -> TypeGuard[Number]:
-    return isinstance(value, int | float) and value > 0
-
-
-_ENGLISH_SENTENCES: Mapping[str, Callable[[Fact], str]] = {
-    "change": _render_change,
-    "suspect_score": _render_suspect_score,
-}
-"""Facts whose columns make a sentence of their own."""
+    if detail.name in _NOTES or detail.name.startswith("extra."):
+        return False
+    return not isinstance(detail.value, str) or len(detail.value) <= _LONGEST_DETAIL
 
 
 def _adds_something(detail: FactDetail, fact: Fact) -> bool:
@@ -258,45 +226,6 @@ def _adds_something(detail: FactDetail, fact: Fact) -> bool:
     ):
         return False
     return detail.name not in ("service", "kind", "name", "direction", "metric", "share", "incident_percent", "usual_percent", "text", "note")  # fmt: skip
-
-
-def format_value(value: Number | str | None, unit: str = "", *, longest: int = _LONGEST_TEXT) -> str:
-    """A figure with two or three significant digits and its unit; words in quotation marks, times as they are."""
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        flat = " ".join(value.split())
-        return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
-    if unit == SHARE:
-        return f"{format_number(value * 100)} %"
-    return f"{format_number(value)} {unit}".strip()
-
-
-def format_number(value: Number) -> str:
-    """Integers in full with separators, other numbers with three significant digits."""
-    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15):
-        return f"{int(value):,}"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".") if abs(value) >= 1e-6 else f"{value:.3g}"
-
-
-def format_clock(time: str | None) -> str:
-    """`14:02:00Z` with its date only where the text itself has no time of day."""
-    return time or ""
-
-
-def format_gap(seconds: float) -> str:
-    """A duration in the largest units that say it exactly to the second."""
-    whole = round(abs(seconds))
-    if whole < 1:
-        return f"{abs(seconds):.3g} s"
-    parts = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
-    return " ".join(f"{n} {unit}" for n, unit in parts if n)
-
-
-def format_instant(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def join_facts(facts: Sequence[Fact], language: str, say: Callable[[Fact, str], str] = render_fact) -> str:

@@ -43,7 +43,7 @@ _LEVEL_WORDS: dict[str, re.Pattern[str]] = {
         "mean": r"mean|average|avg|mittel|durchschnitt|平均",
     }.items()
 }
-_ALIASES: dict[str, str] = {
+STEMS_OF_FIGURES: dict[str, str] = {
     "desired": "repl pods cont want wish expe",
     "ready": "repl up runn avai pods cont ",
     "count": "time occu even seen retr",
@@ -222,7 +222,9 @@ def is_named_with_its_row(fact: Fact, token: SentenceToken, said: SentenceContex
 
 def _names_count(fact: Fact, token: SentenceToken, said: SentenceContext) -> bool:
     """Whether the words around the figure name what a search or a tally counts."""
-    measure = _collect_stems(fact.measure.replace("_", " ")) | set(_ALIASES.get(fact.measure, "").split())
+    measure = _collect_stems(fact.measure.replace("_", " ")) | set(
+        STEMS_OF_FIGURES.get(fact.measure, "").split()
+    )
     return bool(measure & _collect_stems(said.words_around(token)))
 
 
@@ -273,7 +275,7 @@ def _fits_detail(fact: Fact, detail: FactDetail, token: SentenceToken, said: Sen
 def _stems_of_figure(detail: FactDetail) -> frozenset[str]:
     """The stems of a figure's name, and of what people call it."""
     name = detail.name.rpartition(".")[2]
-    aliases = " ".join(_ALIASES.get(part, "") for part in (name, *name.split("_")))
+    aliases = " ".join(STEMS_OF_FIGURES.get(part, "") for part in (name, *name.split("_")))
     return _collect_stems(detail.name.replace("_", " ").replace(".", " ")) | frozenset(aliases.split())
 
 

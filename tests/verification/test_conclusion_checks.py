@@ -124,6 +124,28 @@ def test_each_part_is_checked(changes: dict[str, Any], expected: tuple[str, str]
 
 
 @pytest.mark.parametrize(
+    "advice",
+    [
+        "Lower autovacuum_vacuum_cost_limit on orders-db",
+        "Set GOMAXPROCS_LIMIT for orders-db",
+        "Compare targetPort with the port that orders-db listens on",
+        "Look at the lock waits of cart as well",
+    ],
+)
+def test_advice_may_name_settings_of_a_product_and_what_the_run_has_seen(advice: str) -> None:
+    assert parts(conclusion(recommendations=[{"text": advice, "claims": ["C1"]}])) == []
+
+
+@pytest.mark.parametrize(
+    "advice", ["Restart orders-db-7f9dd8b6c4", "Restart ledger-db", "Raise it to 512 MB"]
+)
+def test_advice_names_no_part_of_the_system_that_was_not_seen(advice: str) -> None:
+    assert parts(conclusion(recommendations=[{"text": advice, "claims": ["C1"]}])) == [
+        ("recommendation", "0")
+    ]
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"fields": {"kind": "slow_query", "verdict": "cause_found", "tool": "service_scale"}},

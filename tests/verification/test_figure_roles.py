@@ -138,7 +138,7 @@ def test_a_number_beside_the_words_of_its_row_is_bound(text: str) -> None:
 @pytest.mark.parametrize("name", ["http_401_unauthorized_ratio", "latency_p99_5m", "rate_5xx_errors"])
 @pytest.mark.parametrize("form", ["till shows 0.611 for {}.", "The {} of till is 0.611."])
 def test_digits_in_the_spoken_name_of_a_measure_are_no_figure(name: str, form: str) -> None:
-    found = {"detector": "resources.other", "direction": "cause", "service": "till", "metric": name, "kind": "other", "text": f"{name} of till rose", "figures": {"incident": 0.611, "usual": 0.02}}  # fmt: skip
+    found = {"detector": "resources.other", "direction": "cause", "service": "till", "metric": name, "kind": "other", "text": f"{name} of till rose from 0.02 to 0.611", "figures": {"incident": 0.611, "usual": 0.02}}  # fmt: skip
     view = EvidenceView("E1", "metrics_anomalies", "metrics_anomalies", ResultStatus.OK, {"findings": [found]})  # fmt: skip
     window = Window(start=datetime(2026, 6, 9, 10, tzinfo=UTC), end=datetime(2026, 6, 9, 11, tzinfo=UTC))
     claim = Claim(id="C1", text=form.format(name.replace("_", " ")), evidence=("E1",))

@@ -28,11 +28,11 @@ LINE = {"service": "till", "message": "no route to ledger", "time": "2026-05-12T
     [
         (make_page(text=TEXT), ["Phase: Failed", 'Message: namespaces "shop-demos" not found']),
         (make_page(value=TEXT), ["Phase: Failed", 'Message: namespaces "shop-demos" not found']),
-        (make_page(value={"name": "till", "ready": 2}), ["ready of till: 2"]),
+        (make_page(value={"name": "till", "ready": 2}), ["till has 2 replicas ready"]),
         (make_page(items=["a b", "c d"]), ["a b", "c d"]),
         (
             make_page(tool="logs_search", path="lines", items=[LINE]),
-            ["log_line of till: no route to ledger at 2026-05-12T09:03:00Z"],
+            ['till logged "no route to ledger" at 2026-05-12T09:03:00Z'],
         ),
         (make_page(path="objects[0].restarts", value=7), ["restarts: 7"]),
         (make_page(value=None), []),
