@@ -33,7 +33,7 @@ from opsleuth.scenarios.plane.engine import PlaneEngine, PlaneResponse
 from opsleuth.scenarios.plane.ledger import PlaneLedger
 from opsleuth.scenarios.plane.state import OPERATIONS
 from opsleuth.scenarios.plane.switches import FaultSwitches
-from opsleuth.scenarios.plane.web import PlaneHandler, PlaneServer
+from opsleuth.scenarios.plane.web import UNMEASURED_READS, PlaneHandler, PlaneServer
 
 _SNAPSHOT_EVERY = 2.0
 _LOOK_EVERY = 0.5
@@ -115,6 +115,7 @@ class KeeperServer(PlaneServer):
 
     def __init__(self, engine: PlaneEngine) -> None:
         super().__init__(0, engine)
+        self.reads = UNMEASURED_READS
         self.RequestHandlerClass = _KeeperHandler
         self.keeper: LabKeeper | None = None
 

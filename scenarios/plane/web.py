@@ -5,6 +5,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,10 +21,12 @@ from opsleuth.scenarios.plane.state import PlaneError
 MAX_BODY_BYTES = 64 * 1024
 DAY = 86_400.0
 Query = Mapping[str, str]
+Read = Callable[[PlaneEngine, str, Query], dict[str, Any]]
+"""What a GET answers, given the rest of its path and its query."""
 
 
 class PlaneServer(ThreadingHTTPServer):
-    """Serves one engine on loopback. `stopping` wakes requests that are never answered."""
+    """Serves one engine on loopback. `reads` are its GET routes; `stopping` wakes requests that are never answered."""
 
     daemon_threads = True
     block_on_close = False
@@ -32,12 +35,18 @@ class PlaneServer(ThreadingHTTPServer):
     def __init__(self, port: int, engine: PlaneEngine) -> None:
         super().__init__(("127.0.0.1", port), PlaneHandler)
         self.engine = engine
+        self.reads: Mapping[str, Read] = _READS
         self.stopping = Event()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that was killed is no news; anything else is told as usual."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
+        """Ignore a client that was killed; for anything else, print the traceback and answer 500."""
+        error = sys.exception()
+        if isinstance(error, ConnectionError):
+            return
+        super().handle_error(request, client_address)  # type: ignore[arg-type]
+        if isinstance(request, socket.socket):
+            with suppress(OSError):
+                request.sendall(_build_failure_response(error))
 
     def stop(self) -> None:
         """Let go of everything that waits."""
@@ -79,9 +88,9 @@ class PlaneHandler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
         first, *rest = url.path.strip("/").split("/")
-        read = _READS.get(first)
+        read = self.server.reads.get(first)
         if read is None or len(rest) > 1:
-            known = ", ".join(f"/{name}" for name in _READS)
+            known = ", ".join(f"/{name}" for name in self.server.reads)
             raise PlaneError(HTTPStatus.NOT_FOUND, f"nothing to read at {url.path}; there are {known}")
         engine = self.server.engine
         with engine.world.lock:
@@ -134,6 +143,14 @@ class PlaneHandler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True
         self.connection.close()
+
+
+def _build_failure_response(error: BaseException | None) -> bytes:
+    """A whole response, as bytes: the handler that failed can no longer send one."""
+    body = json.dumps({"error": f"internal error: {type(error).__name__}: {error}"}).encode() + b"\n"
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+    head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return f"{head}Connection: close\r\n\r\n".encode() + body
 
 
 def _parse_time_span(engine: PlaneEngine, query: Query, usual: float = 3600) -> tuple[float, float]:
@@ -196,12 +213,16 @@ def _read_state(engine: PlaneEngine, _: str, __: Query) -> dict[str, Any]:
 
 
 def _read_service(engine: PlaneEngine, name: str, _: Query) -> dict[str, Any]:
+    return engine.world.service(name).document()
+
+
+def _read_measured_service(engine: PlaneEngine, name: str, query: Query) -> dict[str, Any]:
     now = engine.now()
     rows = signals.generate_metrics(engine.world, now, now, 1.0)
     measures = {
         row["metric"]: {"value": row["value"], "unit": row["unit"]} for row in rows if row["service"] == name
     }
-    return {**engine.world.service(name).document(), "measures": measures}
+    return {**_read_service(engine, name, query), "measures": measures}
 
 
 def _read_applied(engine: PlaneEngine, operation: str, query: Query) -> dict[str, Any]:
@@ -216,9 +237,17 @@ def _read_switches(engine: PlaneEngine, _: str, __: Query) -> dict[str, Any]:
     return {name: asdict(switch) for name, switch in engine.switches.all().items()}
 
 
-_READS: Mapping[str, Callable[[PlaneEngine, str, Query], dict[str, Any]]] = {
+UNMEASURED_READS: Mapping[str, Read] = {
     "state": _read_state,
     "services": _read_service,
+    "applied": _read_applied,
+    "ledger": _read_ledger,
+    "switches": _read_switches,
+}
+"""The routes for a world whose signals come from elsewhere: none of them makes signals up."""
+_READS: Mapping[str, Read] = {
+    "state": _read_state,
+    "services": _read_measured_service,
     "metrics": _read_metrics,
     "logs": _read_logs,
     "statements": _read_statements,
