@@ -1,5 +1,6 @@
 """Every way in which an HTTP backend fails has its own error class, and nothing large is ever held."""
 
+import ssl
 import tracemalloc
 
 import pytest
@@ -40,6 +41,19 @@ async def test_the_wait_that_a_server_asks_for_is_passed_on(rude: RudeServer) ->
     with pytest.raises(TransientError) as told:
         await source_at(f"{rude.url}/busy").read(["metrics"], SPAN)
     assert told.value.retry_after == 7
+
+
+async def test_a_plain_address_reads_no_certificates(
+    rude: RudeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ssl.SSLError("certificates were read")
+
+    monkeypatch.setattr(ssl, "create_default_context", refuse)
+    with pytest.raises(NotPermittedError):
+        await source_at(f"{rude.url}/denied").read(["metrics"], SPAN)
+    with pytest.raises(UnavailableError, match="ca_file"):
+        await source_at("https://127.0.0.1:1").read(["metrics"], SPAN)
 
 
 async def test_nobody_there() -> None:
