@@ -11,20 +11,8 @@ from opsleuth.analysis.records import MetricSeries, TimeRange
 from opsleuth.analysis.robust_statistics import typical_step
 
 EVEN_STEPS = (
-    1.0,
-    5.0,
-    10.0,
-    15.0,
-    30.0,
-    60.0,
-    120.0,
-    300.0,
-    600.0,
-    900.0,
-    1_800.0,
-    3_600.0,
-    21_600.0,
-    86_400.0,
+    *(1.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0),
+    *(3_600.0, 7_200.0, 21_600.0, 86_400.0),
 )
 """Steps in seconds that divide minutes, hours or days, so that times are easy to read."""
 LEAST_PAIRS = 8

@@ -5,15 +5,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from opsleuth.redaction.named_values import strength_of
-from opsleuth.redaction.secret_patterns import FoundSecret, compile_regex, is_secret, lower_keeping_length
+from opsleuth.redaction.secret_patterns import (
+    LOOKS_CHOSEN,
+    FoundSecret,
+    compile_regex,
+    is_secret,
+    lower_keeping_length,
+)
 
 _STATEMENT = 2_000
 """Characters around parameters in which their statement is looked for."""
 _MARK = "redacted:"
-_CHOSEN = r"(?=[^\s\"'`]{0,80}\d)(?=[^\s\"'`]{0,80}[A-Za-z])"
 _NAME = r"(?<![\w.-])(?P<name>[\w.-]{2,60})"
 _LIST_NAME = r"(?:[a-z0-9]{1,20}[_-]){0,3}(?:passwords|passwds|passphrases|secrets|tokens|api[_-]?keys|secret[_-]?keys|access[_-]?keys|private[_-]?keys|credentials)"
-_ITEM = rf"(?!redacted:[a-z-]{{1,20}}#)(?<![^\s\"',=\[\]{{}}]){_CHOSEN}[^\s\"',\[\]{{}}]{{8,200}}"
+_ITEM = rf"(?!redacted:[a-z-]{{1,20}}#)(?<![^\s\"',=\[\]{{}}]){LOOKS_CHOSEN}[^\s\"',\[\]{{}}]{{8,200}}"
 
 _SHAPES: tuple[tuple[str, str], ...] = (
     ('"""', rf"{_NAME}[ \t]{{0,4}}[=:][ \t]{{0,4}}\"\"\"(?P<value>[^\"\r\n]{{1,400}})\"\"\""),
@@ -23,7 +28,7 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("$$2", r"\$\$2[abxy]\$\$\d\d\$\$(?P<value>[\w./]{20,80})"),
     ("apr1$", r"(?<!\$)\$apr1\$[\w./]{1,16}\$(?P<value>[\w./]{8,40})"),
     ("schtasks", r"(?i)schtasks[^\r\n|&]{0,300}?[ \t]/rp[ \t]{1,4}[\"']?(?P<value>[^\s\"'/][^\s\"']{2,200})"),
-    ("isql", rf"(?<![\w./-])isql[ \t]{{1,4}}(?:-[\w]{{1,10}}[ \t]{{1,4}}){{0,6}}[\w.-]{{1,60}}[ \t]{{1,4}}[\w.-]{{1,60}}[ \t]{{1,4}}(?P<value>{_CHOSEN}[^\s\"'<>|&-][^\s\"'<>|&]{{3,200}})"),
+    ("isql", rf"(?<![\w./-])isql[ \t]{{1,4}}(?:-[\w]{{1,10}}[ \t]{{1,4}}){{0,6}}[\w.-]{{1,60}}[ \t]{{1,4}}[\w.-]{{1,60}}[ \t]{{1,4}}(?P<value>{LOOKS_CHOSEN}[^\s\"'<>|&-][^\s\"'<>|&]{{3,200}})"),
     ("securestring", r"\\*\"Type\\*\"\s{0,8}:\s{0,8}\\*\"SecureString\\*\"\s{0,8},\s{0,40}\\*\"Value\\*\"\s{0,8}:\s{0,8}\\*\"(?P<value>[^\"\\\r\n]{1,4000})"),
     ("securestring", r"\\*\"Value\\*\"\s{0,8}:\s{0,8}\\*\"(?P<value>[^\"\\\r\n]{1,4000})\\*\"\s{0,8},\s{0,40}(?:\\*\"(?:Version|ARN|Name)\\*\"[^,\r\n]{1,300},\s{0,40}){0,3}\\*\"Type\\*\"\s{0,8}:\s{0,8}\\*\"SecureString"),
     ("securestring", r"(?m)(?<=\tSecureString\t)(?P<value>[^\t\r\n]{1,4000})"),
@@ -31,7 +36,7 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("secretstring", r"\\*\"(?:SecretString|SecretBinary)\\*\"\s{0,8}:\s{0,8}\\*\"(?P<value>[^\"\\\r\n{][^\"\\\r\n]{1,4000})"),
     ("name=", r"<[\w:.-]{1,60}\s[^<>]{0,200}?(?<!\w)name=[\"'](?P<name>[\w.-]{2,100})[\"'][^<>]{0,200}>\s{0,20}(?P<value>[^<>\r\n]{1,400}?)\s{0,20}</"),
     ("334 ugfzc3dvcmq6", r"334 UGFzc3dvcmQ6[^\r\n]{0,40}(?:\\n|\r?\n)[^\r\n]{0,60}?(?<![\w+/])(?P<value>[A-Za-z0-9+/]{6,}={0,2})[ \t]{0,4}(?:$|(?=[\r\n\\]))"),
-    ("login ", rf"(?<!\S)(?P<tag>[A-Za-z]{{0,4}}\d{{1,6}})[ \t]LOGIN[ \t]{{1,4}}(?:\"[^\"\r\n]{{1,100}}\"|[^\s\"]{{1,100}})[ \t]{{1,4}}\"?(?P<value>{_CHOSEN}[^\s\"]{{4,200}})\"?[ \t]{{0,4}}(?:$|(?=[\r\n\\]))"),
+    ("login ", rf"(?<!\S)(?P<tag>[A-Za-z]{{0,4}}\d{{1,6}})[ \t]LOGIN[ \t]{{1,4}}(?:\"[^\"\r\n]{{1,100}}\"|[^\s\"]{{1,100}})[ \t]{{1,4}}\"?(?P<value>{LOOKS_CHOSEN}[^\s\"]{{4,200}})\"?[ \t]{{0,4}}(?:$|(?=[\r\n\\]))"),
 )  # fmt: skip
 """Letters without which the shape cannot stand in a text (in lower case), and the shape. A `name` has to be telling."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from opsleuth.redaction.secret_patterns import (
+    LOOKS_CHOSEN,
     FoundSecret,
     compile_regex,
     find_literals,
@@ -128,12 +129,11 @@ _VALUE = rf"""(?x)
         )
     )"""
 _SPACED = r"""(?x)\\*+["']?(?:,\s{0,4}|\s{1,4})(?:"(?P<double>[^"\r\n]{1,400})"|'(?P<single>[^'\r\n]{1,400})'|\\*+["']?(?P<bare>[^\s"'\\<>|,;&-][^\s"'\\<>|]{1,400}))"""
-_LOOKS_CHOSEN = r"(?=[^\s\"'`]{0,80}\d)(?=[^\s\"'`]{0,80}[A-Za-z])"
 _LOOKS_RANDOM = r"(?=[^\s\"'`]{0,80}\d)(?=[^\s\"'`]{0,80}[a-z])(?=[^\s\"'`]{0,80}[A-Z])"
 _LINE_END = r"[ \t]*(?:[\r\n\"'\\]|\Z)"
 _OF_WHOM = r"(?:(?:for|of)\s{1,4}(?:[\w.@-]{1,60}\s{1,4}){1,3})?"
-_PROSE = rf"(?i)\s{{1,4}}{_OF_WHOM}(?:is|was|=|to|:)(?::|\s)[ \t]{{0,4}}[\"'`]?(?P<value>{_LOOKS_CHOSEN}[^\s\"'`,;]{{6,200}})"
-_PROSE_OF = rf"(?i)\s{{1,4}}(?:for|of)\s{{1,4}}(?:[\w.@-]{{1,60}}\s{{1,4}}){{0,2}}[\w.@-]{{1,60}}:[ \t]{{1,4}}(?P<value>{_LOOKS_CHOSEN}\S{{6,200}})"
+_PROSE = rf"(?i)\s{{1,4}}{_OF_WHOM}(?:is|was|=|to|:)(?::|\s)[ \t]{{0,4}}[\"'`]?(?P<value>{LOOKS_CHOSEN}[^\s\"'`,;]{{6,200}})"
+_PROSE_OF = rf"(?i)\s{{1,4}}(?:for|of)\s{{1,4}}(?:[\w.@-]{{1,60}}\s{{1,4}}){{0,2}}[\w.@-]{{1,60}}:[ \t]{{1,4}}(?P<value>{LOOKS_CHOSEN}\S{{6,200}})"
 _DIRECTIVES: tuple[tuple[str, str], ...] = (
     (
         "identified",
@@ -145,9 +145,9 @@ _DIRECTIVES: tuple[tuple[str, str], ...] = (
     ),
     (
         "password",
-        rf"(?:(?<=\s.{{8}})|(?<=^.{{8}}))\s{{1,4}}(?P<value>{_LOOKS_CHOSEN}[^\s\"'(){{}}:,;=\\]{{6,200}}){_LINE_END}",
+        rf"(?:(?<=\s.{{8}})|(?<=^.{{8}}))\s{{1,4}}(?P<value>{LOOKS_CHOSEN}[^\s\"'(){{}}:,;=\\]{{6,200}}){_LINE_END}",
     ),
-    ("password", rf"\s{{1,4}}\\*+\"(?P<value>{_LOOKS_CHOSEN}[^\"\\\r\n]{{6,400}})\\*+\""),
+    ("password", rf"\s{{1,4}}\\*+\"(?P<value>{LOOKS_CHOSEN}[^\"\\\r\n]{{6,400}})\\*+\""),
     (
         "password",
         rf"\s{{1,4}}(?P<value>{_LOOKS_RANDOM}[^\s\"'(){{}}:,;=\\]{{8,200}})(?=\s{{1,4}}[a-z]|[,;.]\s|\))",
@@ -155,7 +155,7 @@ _DIRECTIVES: tuple[tuple[str, str], ...] = (
     *(
         (
             word,
-            rf":[ \t]{{0,8}}(?:\r?\n|\\{{1,4}}n)[ \t]{{0,40}}(?P<value>{_LOOKS_CHOSEN}[^\s\"':=\\]{{6,200}}){_LINE_END}",
+            rf":[ \t]{{0,8}}(?:\r?\n|\\{{1,4}}n)[ \t]{{0,40}}(?P<value>{LOOKS_CHOSEN}[^\s\"':=\\]{{6,200}}){_LINE_END}",
         )
         for word in ("password", "passphrase", "passwd")
     ),

@@ -7,9 +7,14 @@ import re
 from collections.abc import Iterator
 
 from opsleuth.redaction.named_values import strength_of
-from opsleuth.redaction.secret_patterns import FoundSecret, compile_regex, is_secret, lower_keeping_length
+from opsleuth.redaction.secret_patterns import (
+    LOOKS_CHOSEN,
+    FoundSecret,
+    compile_regex,
+    is_secret,
+    lower_keeping_length,
+)
 
-_CHOSEN = r"(?=[^\s\"'`]{0,80}\d)(?=[^\s\"'`]{0,80}[A-Za-z])"
 _RANDOM = r"(?=[A-Za-z_-]{0,60}\d)(?=[\d_-]{0,60}[A-Za-z])"
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-"
 _LINK = r"(?:reset|reset[_-]password|password[_-]reset|set[_-]password|confirm|confirmation|verify|activate|activation|magic|magic[_-]link|invite|invitations?|unlock)"
@@ -96,7 +101,7 @@ def _find_call_arguments(text: str) -> Iterator[FoundSecret]:
 def _is_chosen(value: str) -> bool:
     return (
         len(value) >= 6
-        and compile_regex(_CHOSEN).match(value) is not None
+        and compile_regex(LOOKS_CHOSEN).match(value) is not None
         and compile_regex(_PUBLIC_ARGUMENT).match(value) is None
         and is_secret(value)
     )
@@ -133,7 +138,12 @@ def _find_cells_of(row: re.Match[str], split: str, columns: list[int]) -> Iterat
     at = row.start()
     for column, cell in enumerate(row[0].split(split)):
         value = cell.strip().strip("\\\"'`")
-        if column in columns and len(value) >= 4 and compile_regex(_CHOSEN).match(value) and is_secret(value):
+        if (
+            column in columns
+            and len(value) >= 4
+            and compile_regex(LOOKS_CHOSEN).match(value)
+            and is_secret(value)
+        ):
             start = at + cell.index(value)
             yield FoundSecret(start, start + len(value), "password")
         at += len(cell) + 1

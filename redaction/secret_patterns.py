@@ -13,6 +13,9 @@ from typing import NamedTuple
 compile_regex = cache(re.compile)
 """Compiles an expression when it is first needed: commands that only read the store need none."""
 
+LOOKS_CHOSEN = r"(?=[^\s\"'`]{0,80}\d)(?=[^\s\"'`]{0,80}[A-Za-z])"
+"""Before a value: it has letters and digits, as a chosen password does and a plain word or number does not."""
+
 
 class FoundSecret(NamedTuple):
     """A secret at `text[start:end]`; `secret` is what it spells, if that is known to be something else."""

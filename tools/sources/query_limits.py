@@ -1,5 +1,6 @@
 """Cost limits of a free query to a time-series store: points, ranges and series, all of them before it is sent."""
 
+from opsleuth.analysis.aligned_series import EVEN_STEPS
 from opsleuth.analysis.records import TimeRange
 from opsleuth.tools.sources.query_text import QueryShape
 from opsleuth.tools.spec import InvalidArgumentsError
@@ -13,22 +14,6 @@ MOST_SERIES = 5_000
 MOST_WORK = 5_000_000
 """Samples that an answer may take: series x points x samples in the longest range."""
 _SAMPLE_SECONDS = 15.0
-_EVEN_STEPS = (
-    1.0,
-    5.0,
-    10.0,
-    15.0,
-    30.0,
-    60.0,
-    120.0,
-    300.0,
-    600.0,
-    1_800.0,
-    3_600.0,
-    7_200.0,
-    21_600.0,
-    86_400.0,
-)
 
 
 def choose_step(span: TimeRange, wanted: float | None) -> float:
@@ -39,7 +24,7 @@ def choose_step(span: TimeRange, wanted: float | None) -> float:
             f"{seconds / 86_400:.1f} days are too long a time for one query, at most {LONGEST_SPAN / 86_400:g}: give since and until"
         )
     if wanted is None:
-        return next((step for step in _EVEN_STEPS if seconds / step <= DEFAULT_POINTS), _EVEN_STEPS[-1])
+        return next((step for step in EVEN_STEPS if seconds / step <= DEFAULT_POINTS), EVEN_STEPS[-1])
     points = seconds / wanted
     if points > MOST_POINTS:
         raise InvalidArgumentsError(
