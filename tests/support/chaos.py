@@ -78,6 +78,7 @@ SCRIPT = [
 ]
 EFFECTS = (("scale", "catalog"), ("message", "#incidents"), ("rollback", "orders-api"))
 WRONG = ("executed more than once", "lost without a word", "exit 0 without a verdict", "illegal states")
+REPORTED_EVERY = 20
 LEGAL = {ExitCode.OK, ExitCode.CHECK_FAILED, ExitCode.DENIED, ExitCode.INCONCLUSIVE, ExitCode.EFFECT_UNKNOWN}
 
 
@@ -348,19 +349,27 @@ def _commits() -> int:
 def run_all(
     seed: int, moments: int, writes: int | None, jobs: int, say: Callable[[str], None] = print
 ) -> Mapping[str, Counter[str]]:
-    """All trials; prints what went wrong, returns the counts of each dimension."""
+    """All trials; says what went wrong, prints how far it is to stderr, returns the counts of each dimension."""
+    print_progress("measuring an undisturbed run: its seconds, and by trials its commits")
     seconds, commits = measured()
     writes = commits if writes is None else min(writes, commits)
+    total = writes + moments
+    print_progress(f"{total} trials, each a run of about {seconds:.1f} s and {commits} commits")
     counts: dict[str, Counter[str]] = {}
     tape = make_tape(Path(tempfile.mkdtemp(prefix="chaos-tape-")))
     # Processes, not threads: what is forked while another thread holds a lock waits for it for ever.
     with ProcessPoolExecutor(jobs, mp_context=FORK) as pool:
-        for done in pool.map(partial(run_trial, seconds=seconds, tape=tape), plan(seed, moments, writes)):
+        trials = pool.map(partial(run_trial, seconds=seconds, tape=tape), plan(seed, moments, writes))
+        for number, done in enumerate(trials, 1):
             name = "kill at each write" if done.trial.commit else done.trial.beside or "kill at a moment"
             row = counts.setdefault(name, Counter())
             row.update(dict(zip(COLUMNS, figures_of(done), strict=True)))
             if done.twice or done.lost or done.illegal or done.silent:
                 say(f"seed {seed}: {done}")
+            if number % REPORTED_EVERY == 0:
+                print_progress(
+                    f"{number} of {total} trials, {sum(map(count_wrong, counts.values()))} went wrong"
+                )
     shutil.rmtree(tape.parent)
     return counts
 
@@ -368,6 +377,14 @@ def run_all(
 def figures_of(done: Result) -> tuple[int, ...]:
     """The figures of one trial, in the order of the table's columns."""
     return 1, done.killed, done.twice, done.lost, done.silent, bool(done.illegal), done.asked
+
+
+def count_wrong(row: Mapping[str, int]) -> int:
+    return sum(row[name] for name in WRONG)
+
+
+def print_progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def make_tape(folder: Path) -> Path:
@@ -394,7 +411,7 @@ def main() -> int:
     given = parser.parse_args()
     counts = run_all(given.seed, given.moments, given.writes, given.jobs)
     print("\n".join(format_table(counts)))
-    return int(any(row[name] for row in counts.values() for name in WRONG))
+    return int(any(map(count_wrong, counts.values())))
 
 
 if __name__ == "__main__":
