@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: baseline chaos coverage demo gate kubernetes-test not-worse not-worse-keep small-model test test-all test-slow test-wheel lint wheel clean
+.PHONY: baseline chaos coverage demo gate kubernetes-test not-worse not-worse-keep small-model test test-all test-exhaustive test-slow test-wheel lint wheel clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/opsleuth demo
@@ -15,9 +15,13 @@ demo: $(VENV)/.installed
 test: $(VENV)/.test-installed
 	$(PYTEST) -m "not slow"
 
-# What the fast tier leaves out: every marker implies `slow`.
+# What the fast tier leaves out, as CI runs it: every marker implies `slow`.
 test-slow: $(VENV)/.test-installed
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow and not exhaustive"
+
+# Full products and long repetitions, of which the other tiers have some of each.
+test-exhaustive: $(VENV)/.test-installed
+	$(PYTEST) -m exhaustive
 
 test-all: $(VENV)/.test-installed
 	$(PYTEST)

@@ -4,7 +4,8 @@ import chaos
 import pytest
 from chaos_dimensions import DIMENSIONS
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
+# CI counts by `make chaos`.
+pytestmark = [pytest.mark.chaos, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 
 def test_nothing_is_executed_twice_nothing_is_lost_no_state_is_illegal() -> None:

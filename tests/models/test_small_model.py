@@ -49,11 +49,11 @@ def url() -> Iterator[str]:
 
 def test_a_short_investigation(tmp_path: Path, url: str) -> None:
     loop = ModelLoop(
-        tmp_path, url, mode="json", max_tokens_field="max_tokens", output_tokens=300, context_tokens=8_000,
+        tmp_path, url, mode="json", max_tokens_field="max_tokens", output_tokens=200, context_tokens=8_000,
         timeout=600, temperature=0.0,
     )  # fmt: skip
     outcome = loop.start(
-        question="What is the state of the thing called alpha?", read_only=True, turns=3, seconds=1_500
+        question="What is the state of the thing called alpha?", read_only=True, turns=2, seconds=1_500
     )
     # What so small a model decides is open; that the run ends by a rule of ours, and how it is shown, is not.
     assert outcome.stop_reason is not None

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from service_rig import Api, folder_store, listening, serving
+from tiers import COSTLY
 
 from opsleuth.checkpoints.approvals import ApprovalRequest
 
@@ -46,8 +47,8 @@ def probe(address: str, token: str, task: str | None) -> int:
         operation: Any = cast("Any", found).ok()
 
         @settings(
+            COSTLY,
             max_examples=12,
-            deadline=None,
             database=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),

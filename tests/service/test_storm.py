@@ -1,4 +1,4 @@
-"""A thousand alerts of forty incidents become forty runs, whoever sends them and in whatever order they come.
+"""Many alerts of a few incidents become one run for each incident, whoever sends them and in whatever order they come.
 
 What one alert costs does not grow with those that came before it.
 """
@@ -22,10 +22,7 @@ from opsleuth.service.intake import RequestIntake, RequestSender
 from opsleuth.service.queue import create_queue_tables
 from opsleuth.state.clock import FakeClock, format_timestamp
 
-INCIDENTS, ALERTS = 40, 1_000
-CALLS = {f"web-{n}": [f"api-{n}"] for n in range(INCIDENTS)} | {
-    f"api-{n}": [f"db-{n}"] for n in range(INCIDENTS)
-}
+CALLS = {f"web-{n}": [f"api-{n}"] for n in range(40)} | {f"api-{n}": [f"db-{n}"] for n in range(40)}
 KINDS = ("Latency", "Errors", "Saturation")
 
 
@@ -48,15 +45,15 @@ def alert(incident: int, number: int, clock: FakeClock) -> dict[str, Any]:
     }
 
 
-async def storm(api: Api, clock: FakeClock) -> list[tuple[int, str]]:
+async def storm(api: Api, clock: FakeClock, incidents: int, alerts: int) -> list[tuple[int, str]]:
     """Send them all, eight at once; the incident and the run of each."""
     token, gate = api.token("run"), asyncio.Semaphore(8)
-    sent = [(n % INCIDENTS, n // INCIDENTS) for n in range(ALERTS)]
+    sent = [(n % incidents, n // incidents) for n in range(alerts)]
     random.Random(7).shuffle(sent)
 
     async def one(incident: int, number: int) -> tuple[int, str]:
         async with gate:
-            clock.advance(60 / ALERTS)
+            clock.advance(60 / alerts)
             message = {"version": "4", "alerts": [alert(incident, number, clock)]}
             answer = await api("POST", "/api/webhooks/alertmanager", token, json=message)
             assert answer.status_code == 202, answer.text
@@ -66,22 +63,27 @@ async def storm(api: Api, clock: FakeClock) -> list[tuple[int, str]]:
 
 
 @pytest.mark.slow
-async def test_a_storm_becomes_one_run_for_each_incident(server: PostgresServer, clock: FakeClock) -> None:
+@pytest.mark.parametrize(
+    ("incidents", "alerts"), [(12, 240), pytest.param(40, 1_000, marks=pytest.mark.exhaustive)]
+)
+async def test_a_storm_becomes_one_run_for_each_incident(
+    server: PostgresServer, clock: FakeClock, incidents: int, alerts: int
+) -> None:
     create_queue_tables(server)
     settings = RunSettings(sources={"calls": {"kind": "declared", "calls": CALLS}})
     async with serving(
         server, clock, settings, lambda store, taken: store.jobs.put_all(taken), requests_per_minute=1e9
     ) as api:
-        placed = await storm(api, clock)
+        placed = await storm(api, clock, incidents, alerts)
         runs: dict[int, set[str]] = defaultdict(set)
         for incident, run in placed:
             runs[incident].add(run)
-        assert len(runs) == INCIDENTS
+        assert len(runs) == incidents
         assert all(len(found) == 1 for found in runs.values())
-        assert len({run for found in runs.values() for run in found}) == INCIDENTS
-        assert len(api.store.runs.list(limit=1000)) == INCIDENTS
-        assert api.store.jobs.counts() == {"todo": INCIDENTS}
-        assert sum(api.store.alerts.count(next(iter(found))) for found in runs.values()) == ALERTS
+        assert len({run for found in runs.values() for run in found}) == incidents
+        assert len(api.store.runs.list(limit=1000)) == incidents
+        assert api.store.jobs.counts() == {"todo": incidents}
+        assert sum(api.store.alerts.count(next(iter(found))) for found in runs.values()) == alerts
 
 
 READ_BLOCKS = """

@@ -14,9 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_rig import ask, one
+from tiers import COSTLY
 
 import opsleuth
 from opsleuth.analysis.line_numbers import number_series
@@ -120,7 +121,7 @@ def test_counts_of_parts_are_those_of_one_pass(lines: Sequence[LogLine], cuts: S
 
 
 @pytest.mark.slow
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(COSTLY, max_examples=3)
 @given(st.lists(st.integers(0, 700), min_size=1, max_size=3), st.integers(0, 10**6))
 async def test_two_processes_count_what_one_does(sizes: Sequence[int], seed: int) -> None:
     with TemporaryDirectory() as name:
@@ -247,13 +248,14 @@ async def test_after_a_killed_process_the_next_look_counts_alone(
 
 
 PARENT = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from opsleuth.analysis.records import TimeRange
 from opsleuth.tools.sources.counting_pool import CountingPool
 from opsleuth.tools.sources.counting_units import CountingRules
 from opsleuth.tools.sources.log_formats.log_file import ReadingRules
 span = TimeRange(0.0, 1.0)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs the tests in the background
 with CountingPool(CountingRules(span, span, 1, ReadingRules()), 2) as pool:
     print(*pool.process_ids, flush=True)
     time.sleep(60)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_rig import SPAN, ask, one
 from loki_store import Entry, LokiStore
+from tiers import COSTLY
 
 from opsleuth.analysis.records import TimeRange
 from opsleuth.state.calls import ResultStatus
@@ -38,7 +39,7 @@ async def test_labels_name_service_and_level() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(COSTLY, max_examples=15)
 @given(
     st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["cart", "web"])), max_size=30),
     st.integers(4, 12),

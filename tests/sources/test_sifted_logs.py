@@ -9,14 +9,16 @@ import pytest
 import servers
 from backends import AT
 from contract_server import Asked, Reply, contract_server
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from live_rig import ask, one
 from loki_store import NANO, Entry, LokiStore
+from tiers import COSTLY
 
 from opsleuth.analysis.records import LogLine, Recording, TimeRange
 from opsleuth.state.calls import ResultStatus
 from opsleuth.tools.sources.line_prefilter import FOLDED, caseless_pattern
+from opsleuth.tools.sources.live_source import LiveSource
 from opsleuth.tools.sources.source_protocols import FilteringLogSource, ScanningLogSource, Source
 from opsleuth.tools.spec import CallResult
 
@@ -25,6 +27,8 @@ WORDS = st.lists(
     st.sampled_from(["pool", "Pool", "full", "Straße", "ﬁle", "İst", "li\u017ft", "STRASSE", '"', "\\", "a.b", "n_1", "[db]", "cart-1", "x" * 254 + "ist", "é", "K", "*", "?", "1"]),
     max_size=4,
 ).map(" ".join) | st.text(max_size=6)  # fmt: skip
+PATIENCE = 60.0
+"""Seconds that an answer may take."""
 WANTED = st.fixed_dictionaries({}, optional={"text": TEXTS, "service": st.sampled_from(["cart", "web", "unknown"]), "level": st.just("error")})  # fmt: skip
 
 
@@ -66,10 +70,19 @@ def told(result: CallResult) -> Mapping[str, Any]:
     return {"record": result.record, "status": result.status, "scanned": result.scanned, "matched": result.matched}  # fmt: skip
 
 
+def patient(**settings: Any) -> LiveSource:
+    """A source that no busy machine keeps from its answer."""
+    source = one(**settings, timeout=PATIENCE)
+    source.fetch_seconds = PATIENCE
+    return source
+
+
 async def same(settings: Mapping[str, Any], wanted: Mapping[str, Any]) -> CallResult:
     """What a search finds by sifting, which is what it finds by looking at every line."""
-    plain = await ask([Scanned(one(**settings))], "logs_search", **wanted)
-    sifted = await ask([Sifting(one(**settings))], "logs_search", **wanted)
+    plain, sifted = [
+        await ask([kind(patient(**settings))], "logs_search", call_seconds=PATIENCE, **wanted)
+        for kind in (Scanned, Sifting)
+    ]
     assert told(sifted) == told(plain)
     return sifted
 
@@ -91,7 +104,7 @@ LINES = WORDS | OBJECTS.map(json.dumps) | OBJECTS.map(lambda o: json.dumps(o, en
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(COSTLY, max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(-5, 5_500), LABELS, LINES), max_size=12),
     WANTED,
@@ -175,7 +188,7 @@ UNSEEN = {"dynamic": False, "properties": {"@timestamp": {"type": "date"}, "mess
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(COSTLY, max_examples=30)
 @given(st.lists(DOCUMENTS, max_size=8), WANTED, st.sampled_from([None, WHOLE, UNSEEN]))
 @example([{"@timestamp": AT * 1000, "message": "", "n": "pool"}], {"text": "pool"}, None)
 @example([{"@timestamp": AT * 1000, "message": "Straße"}], {"text": "ss"}, None)
@@ -221,7 +234,7 @@ async def test_an_index_that_may_not_find_it_is_not_asked_for_a_text(
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(COSTLY, max_examples=20)
 @given(st.lists(st.tuples(st.integers(0, 50), LABELS, WORDS), max_size=6), WANTED, st.booleans())
 @example([(0, {"job": "logs", "app": "cart", "pod": "x"}, "up")], {"text": "eu"}, True)
 @example([(0, {"job": "logs", "app": "cart", "pod": "cart-1"}, "up")], {"text": ":cart-"}, True)
@@ -235,7 +248,12 @@ async def test_a_target_in_front_of_names(
     with contract_server(LokiStore(made)) as server, contract_server(LokiStore([])) as empty:
         eu = {**other, "url": server.url, "target": "eu"}
         plain, sifted = [
-            await ask([kind(one(**eu)), kind(one(**other, url=empty.url))], "logs_search", **wanted)
+            await ask(
+                [kind(patient(**eu)), kind(patient(**other, url=empty.url))],
+                "logs_search",
+                call_seconds=PATIENCE,
+                **wanted,
+            )
             for kind in (Scanned, Sifting)
         ]
     assert told(sifted) == told(plain)

@@ -78,6 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class ContractServer(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 64
 
     def __init__(self, answering: Answering, tls: ssl.SSLContext | None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

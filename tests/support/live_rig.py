@@ -38,13 +38,15 @@ def one(clock: Clock | None = None, /, **settings: Any) -> LiveSource:
     return source
 
 
-async def ask(sources: Iterable[Source], tool: str, *, tries: int = 1, **arguments: Any) -> CallResult:
+async def ask(
+    sources: Iterable[Source], tool: str, *, tries: int = 1, call_seconds: float = 10.0, **arguments: Any
+) -> CallResult:
     """What the tool says of these sources, after the executor."""
     clock = SystemClock()
     all_sources = RunSources(separate_by_target(list(sources)))
     toolbox = Toolbox(BUILTIN, all_sources)
     executor = Executor(toolbox, clock, lambda value: (value, 0), CircuitBreaker(clock))
-    executor.limits = executor.limits.model_copy(update={"tries": tries})
+    executor.limits = executor.limits.model_copy(update={"tries": tries, "call_seconds": call_seconds})
     call = toolbox.check(CallRequest(tool=tool, arguments=arguments)).call(
         CallRequest(tool=tool, arguments=arguments), call_id="inv-1/t1c1", number=1
     )

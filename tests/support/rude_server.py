@@ -90,6 +90,7 @@ class Manners(BaseHTTPRequestHandler):
 
 class RudeServer(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 64
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Manners)
