@@ -8,11 +8,14 @@ series that never moves turns the smallest wobble into an infinite deviation.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
+from itertools import accumulate, pairwise
+from statistics import NormalDist, median
 
 # The median absolute deviation of a normal sample times this is its standard deviation.
 MAD_TO_SIGMA = 1.4826
+# A change point stands where noise alone would show one as clear in one series of a hundred; it has so many samples on either side.
+CHANCE = 0.01
+LEAST_OF_A_SIDE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,42 @@ def find_change_point(times: Sequence[float], values: Sequence[float]) -> float 
         if abs(total) > best:
             best, place = abs(total), index + 1
     return times[place]
+
+
+def find_significant_change_point(times: Sequence[float], values: Sequence[float]) -> float | None:
+    """The change point where it is no chance find, else None: noise has a best split as well.
+
+    Either a gap lies between the two sides that is wider than both of them, or they rank apart more than chance allows
+    at the best of all splits (Mann and Whitney's test, corrected for the number of splits) and their medians lie further
+    apart than either side strays. At least three samples on each side.
+    """
+    place = _find_widest_gap(values)
+    if place is not None:
+        return times[place]
+    turn = find_change_point(times, values)
+    if turn is None:
+        return None
+    place = list(times).index(turn)
+    before, after = values[:place], values[place:]
+    if min(len(before), len(after)) < LEAST_OF_A_SIDE:
+        return None
+    spread = max(robust_spread(before, math.ulp(1.0)), robust_spread(after, math.ulp(1.0)))
+    apart = max(measure_rank_rise(before, after), measure_rank_rise(after, before))
+    chance = 2 * (1 - NormalDist().cdf(apart)) * (len(values) - 1)
+    return turn if chance < CHANCE and abs(median(after) - median(before)) > spread else None
+
+
+def _find_widest_gap(values: Sequence[float]) -> int | None:
+    """The split whose sides lie further apart than either of them is wide; the one with the widest gap."""
+    lows, highs = list(accumulate(values, min)), list(accumulate(values, max))
+    low_after, high_after = list(accumulate(values[::-1], min)), list(accumulate(values[::-1], max))
+    best, place = 0.0, None
+    for split in range(LEAST_OF_A_SIDE, len(values) - LEAST_OF_A_SIDE + 1):
+        low, high = low_after[len(values) - split - 1], high_after[len(values) - split - 1]
+        gap = max(low - highs[split - 1], lows[split - 1] - high)
+        if gap > max(best, high - low, highs[split - 1] - lows[split - 1]):
+            best, place = gap, split
+    return place
 
 
 def measure_rank_rise(before: Sequence[float], since: Sequence[float]) -> float:

@@ -39,10 +39,16 @@ OPENAI = "https://api.openai.com/v1"
 ModeChoice = Literal["auto", "tools", "json"]
 
 
+def bound_reply(wanted: int, window: int) -> int:
+    """The longest reply in a window: what was asked for, at most three sixteenths of it."""
+    return min(wanted, window * 3 // 16)
+
+
 class ModelSettings(FrozenModel):
     """One endpoint and one model. Holds where the key is found, never the key: it is stored with every run.
 
-    `timeout` in seconds of one request, `context_tokens` the model's window, `output_tokens` the longest reply.
+    `timeout` in seconds of one request, `context_tokens` the model's window, `output_tokens` the longest reply,
+    at most three sixteenths of the window.
     `stream` is for gateways that cut requests without traffic; tool calls are never streamed.
     `max_tokens_field` names the field for the longest reply: OpenAI's newer models take only the first.
     """
@@ -69,6 +75,11 @@ class ModelSettings(FrozenModel):
     fallback: Literal["none", "offline"] = "none"
     reviewer: Literal["same", "none"] | dict[str, Any] = "same"
     price: TokenPrice | None = None
+
+    @property
+    def longest_reply(self) -> int:
+        """Tokens kept for a reply: a small window needs its room for evidence."""
+        return bound_reply(self.output_tokens, self.context_tokens)
 
     def for_reviewer(self) -> "ModelSettings | None":
         """The endpoint and model that review, or None: by default the same, asked apart from the planner's talk.

@@ -163,7 +163,15 @@ def list_unavailable_data(document: Document) -> list[str]:
     missing = [name for name in unserved if not (from_logs and name == "metrics")]
     told = [f"{', '.join(missing)} (none configured)"] if missing else []
     told += ["metrics (from logs only)"] if from_logs else []
-    return [*told, *(row for row in rows if not _UNSERVED.match(row))]
+    other = {row.casefold().rstrip(". "): row for row in rows if not _UNSERVED.match(row)}
+    return [*told, *(row for name, row in other.items() if not _is_said_elsewhere(name, (*told, *other)))]
+
+
+def _is_said_elsewhere(name: str, rows: Iterable[str]) -> bool:
+    """Whether a longer row is about the kind of data that a row of one or two words names."""
+    about = re.compile(rf"\b{re.escape(name)}(?:\b|_)")
+    longer = (row.casefold() for row in rows if len(row) > len(name) + 1)
+    return len(name.split()) <= 2 and any(about.search(row) for row in longer)
 
 
 def _is_measured_from_logs(document: Document) -> bool:

@@ -16,6 +16,7 @@ from langchain_openai import ChatOpenAI
 from opsleuth.configuration.model_settings import ModelSettings
 from opsleuth.configuration.proxies import ChosenProxy, choose_proxy
 from opsleuth.models.certificates import load_tls_context
+from opsleuth.models.encoded_values import describe_broken_json
 from opsleuth.models.endpoint_failures import (
     REQUEST_ERRORS,
     EndpointFailure,
@@ -155,7 +156,7 @@ class _Parameters:
 
     def list_values(self) -> dict[str, Any]:
         """The parameters of a request."""
-        length: dict[str, Any] = dict.fromkeys(self._lengths[:1], self._settings.output_tokens)
+        length: dict[str, Any] = dict.fromkeys(self._lengths[:1], self._settings.longest_reply)
         return length if self._temperature is None else {**length, "temperature": self._temperature}
 
     def drop_parameter(self, name: str) -> bool:
@@ -234,7 +235,7 @@ def _reply_from_message(message: BaseMessage, raw: str) -> ModelReply:
         calls=[
             *(ModelToolCall(call["name"], call["args"]) for call in message.tool_calls),
             *(
-                ModelToolCall(b["name"] or "?", {}, str(b["error"] or b["args"])[-300:])
+                ModelToolCall(b["name"] or "?", {}, describe_broken_json(str(b["args"] or "")))
                 for b in message.invalid_tool_calls
             ),
         ],

@@ -55,7 +55,11 @@ CLAIM = _object_schema(
     {
         "id": _TEXT,
         "facts": _array_schema({"type": "string", "pattern": r"^E[1-9][0-9]{0,4}\.[1-9][0-9]{0,3}$"}, 20),
-        "op": {"type": "string", "enum": list(OPERATIONS)},
+        "op": {
+            "type": "string",
+            "enum": list(OPERATIONS),
+            "description": "absent: a complete search matched 0. all_of: these are all rows of the answer.",
+        },
         "say": _TEXT,
         "text": _TEXT,
         "evidence": _id_list_schema("E"),

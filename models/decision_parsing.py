@@ -56,14 +56,18 @@ def response_schema(specs: Sequence[ToolSpec]) -> dict[str, Any]:
 
 
 def decision_from_calls(reply: ModelReply, specs: Sequence[ToolSpec]) -> Decision:
-    """The decision that a reply's tool calls make up. Raises MalformedReplyError with every fault."""
-    if broken := [call for call in reply.calls if call.broken is not None]:
-        raise MalformedReplyError(
-            "; ".join(f"the arguments of {c.name} are not a JSON object: {c.broken}" for c in broken)
-        )
+    """The decision that a reply's tool calls make up. Raises MalformedReplyError with every fault.
+
+    A call whose arguments cannot be read costs itself alone where other calls can be made; `list_unreadable_calls` names it.
+    """
+    faults = list_unreadable_calls(reply)
+    readable = [call for call in reply.calls if call.broken is None]
+    names = {call.name for call in readable}
+    if faults and (CONCLUDE in names or not names - set(CONTROLS)):
+        raise MalformedReplyError("; ".join(faults))
     known = {spec.name: spec for spec in specs}
     document: dict[str, Any] = {"plan": [], "hypotheses": [], "calls": []}
-    for call in reply.calls:
+    for call in readable:
         if call.name in CONTROLS:
             _apply_control_call(call, document)
         else:
@@ -72,6 +76,15 @@ def decision_from_calls(reply: ModelReply, specs: Sequence[ToolSpec]) -> Decisio
         _reason_from_text(reply.text) or document.pop("reason", "") or _first_purpose(document)
     )
     return validate_decision(document)
+
+
+def list_unreadable_calls(reply: ModelReply) -> list[str]:
+    """What is wrong with each call whose arguments are no JSON object."""
+    return [
+        f"the arguments of {call.name} are not a JSON object: {call.broken}"
+        for call in reply.calls
+        if call.broken is not None
+    ]
 
 
 def decision_from_text(text: str) -> Decision:

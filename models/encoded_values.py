@@ -25,6 +25,18 @@ def decode_encoded_values(value: JSON, schema: object, deep: int = _DEEPEST) -> 
     return value
 
 
+def describe_broken_json(text: str) -> str:
+    """Why a text is not a JSON object: what is wrong, at which character, and the text around it."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        near = text[max(error.pos - 40, 0) : error.pos + 40]
+        return f"{error.msg} at character {error.pos + 1} of {len(text)}, near {near!r}"
+    except RecursionError:
+        return "nested too deeply"
+    return f"it is not an object but {text[:80]!r}"
+
+
 def _decode_text(text: str, types: set[Any]) -> JSON:
     wanted = tuple(_CONTAINERS[name] for name in types & _CONTAINERS.keys())
     if "string" in types or not wanted or text.lstrip()[:1] not in ("[", "{"):

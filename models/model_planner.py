@@ -4,12 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from opsleuth.configuration.model_settings import ModelSettings
+from opsleuth.configuration.model_settings import ModelSettings, bound_reply
 from opsleuth.models.chat_endpoint import ContextTooLongError, ModelEndpoint, UnsupportedModeError
 from opsleuth.models.decision_parsing import (
     check_reply_complete,
     decision_from_calls,
     decision_from_text,
+    list_unreadable_calls,
     response_schema,
 )
 from opsleuth.models.model_reply import ModelReply, ModelRequest
@@ -82,18 +83,18 @@ class ModelPlanner:
         """One decision; a request mode that the server does not support costs one extra request."""
         talk = _TurnExchanges(self._settings)
         try:
-            decision = await self._decision(view, talk)
+            decision, unreadable = await self._decision(view, talk)
         except PlannerError as error:
             error.spent, error.exchanges = talk.spent, tuple(talk.exchanges)
             raise
         self._ladder.remember_mode()
-        return PlannerResult(decision, talk.spent, talk.exchanges)
+        return PlannerResult(decision, talk.spent, talk.exchanges, unreadable=unreadable)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._endpoint.aclose()
 
-    async def _decision(self, view: PlannerView, talk: _TurnExchanges) -> Decision:
+    async def _decision(self, view: PlannerView, talk: _TurnExchanges) -> tuple[Decision, Sequence[str]]:
         while True:
             try:
                 reply = await self._ask(view, talk)
@@ -108,7 +109,7 @@ class ModelPlanner:
                     raise ModelRefusedError(str(error)) from None
                 continue
             try:
-                return _read_decision(reply, view.tools)
+                return _read_decision(reply, view.tools), list_unreadable_calls(reply)
             except MalformedReplyError:
                 if not self._speaks_no_tools(reply):
                     raise
@@ -150,7 +151,7 @@ class ModelPlanner:
         context = PlannerContext(
             system,
             window=self._window,
-            reply=min(self._settings.output_tokens, self._window // 4),
+            reply=bound_reply(self._settings.output_tokens, self._window),
             fixed=estimate_tokens(encode_functions(tools)),
             native=native,
         )

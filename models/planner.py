@@ -78,13 +78,15 @@ class PlannerView(NamedTuple):
 class PlannerResult(NamedTuple):
     """A decision, what it cost, and what was sent and said for it (nothing for the offline planner).
 
-    `instead` says why another planner decided than the one that was asked for, when that begins.
+    `instead` says why another planner decided than the one that was asked for, when that begins. `unreadable` says of
+    each call that could not be read why, while the others of the reply are in the decision.
     """
 
     decision: Decision
     spent: ModelCallCost = ModelCallCost()
     exchanges: Sequence[ModelExchange] = ()
     instead: str = ""
+    unreadable: Sequence[str] = ()
 
 
 class ReviewerResult(NamedTuple):

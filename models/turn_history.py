@@ -4,25 +4,27 @@ Everything is derived from the observations alone, so that any process builds th
 by message the beginning stays the same from turn to turn until the next fold.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opsleuth.models.data_fence import fence_json, fence_lines, one_line
+from opsleuth.models.fact_marks import MarkedRecord, mark_facts
 from opsleuth.models.memory_sizes import MemorySizes, share_room
 from opsleuth.models.planner import Observation
 from opsleuth.models.record_fitting import fit_record
 from opsleuth.models.token_estimate import BYTES_A_TOKEN, estimate_tokens
 from opsleuth.state.calls import ResultStatus
-from opsleuth.state.json_types import JSON
 from opsleuth.tools.truncation import cut_text
 from opsleuth.verification.fact_derivation import derive_facts
 from opsleuth.verification.fact_wording import format_fact_line
-from opsleuth.verification.facts import MOST_SHOWN, Fact
+from opsleuth.verification.facts import MOST_SHOWN
 
 _CALL_FRAME = 40
 """Tokens of what stands around one result."""
+
+_ROOM_FOR_VALUES = 600
+"""Bytes for the ids of single values, which the record shows."""
 
 _MEANING = {
     ResultStatus.OK: "ok",
@@ -45,6 +47,7 @@ class TurnRenderer:
     def __init__(self, sizes: MemorySizes) -> None:
         self._sizes = sizes
         self._texts: dict[tuple[str, int], tuple[str, int]] = {}
+        self._marked: dict[str, MarkedRecord] = {}
 
     def turns(self, observations: Sequence[Observation]) -> list[RenderedTurn]:
         """The turns in order; a call is cut by its own length, and only where its turn is too long as a whole."""
@@ -64,7 +67,9 @@ class TurnRenderer:
     def _text(self, o: Observation, limit: int) -> tuple[str, int]:
         key = (o.call_id, limit)
         if key not in self._texts:
-            text = render_observation(o, limit * BYTES_A_TOKEN)
+            if o.call_id not in self._marked:
+                self._marked[o.call_id] = mark_observation(o)
+            text = render_observation(o, limit * BYTES_A_TOKEN, self._marked[o.call_id])
             self._texts[key] = text, estimate_tokens(text)
         return self._texts[key]
 
@@ -81,60 +86,44 @@ def count_folded_turns(turns: Sequence[RenderedTurn], sizes: MemorySizes) -> int
     return start
 
 
-def render_observation(o: Observation, size: int) -> str:
+def mark_observation(o: Observation) -> MarkedRecord:
+    """The record of a result with the ids of its facts; as it is where it is no evidence of its own."""
+    if not o.has_own_evidence:
+        return MarkedRecord(o.record, (), {})
+    return mark_facts(o.record, derive_facts(o.evidence, o.tool, o.status, o.record, o.arguments))
+
+
+def render_observation(o: Observation, size: int, marked: MarkedRecord | None = None) -> str:
     """One observation in about `size` bytes: its id and status, then what the tool said, as data."""
     meaning = _MEANING.get(o.status, f"{o.status}: an error of the tool, no evidence of the incident")
     again = "" if o.has_own_evidence else " (you had this already)"
     about = f"{o.evidence} {meaning}{again}"
-    facts = derive_facts(o.evidence, o.tool, o.status, o.record, o.arguments, MOST_SHOWN)
-    if not facts or not o.has_own_evidence:
-        return f"{about}\n{fence_json(fit_record(o.record, max(size - len(about) - 20, 200)))}"
-    record, rest = _mark_facts(o.record, facts)
-    lines = _render_fact_lines(rest, size // 3)
+    marked = marked or mark_observation(o)
+    lines = _render_fact_lines(marked, size // 3)
     left = max(size - len(about) - len(lines.encode()) - 20, 200)
-    return f"{about}\n{fence_json(fit_record(record, left))}{lines}"
+    return f"{about}\n{fence_json(fit_record(marked.record, left))}{lines}"
 
 
-def _render_fact_lines(facts: Sequence[Fact], room: int) -> str:
-    """The facts that are not rows of the record, a line each, in `room` bytes."""
+def _render_fact_lines(marked: MarkedRecord, room: int) -> str:
+    """The facts that are not rows of the record, in `room` bytes: a line each, single values by their ids alone."""
     lines: list[str] = []
-    for fact in facts:
+    for fact in marked.lines[:MOST_SHOWN]:
         line = cut_text(one_line(format_fact_line(fact)), 160)
         room -= len(line.encode()) + 1
         if room < 0:
             break
         lines.append(line)
-    return f"\nFacts:\n{fence_lines(lines)}" if lines else ""
+    values = _list_value_ids(marked.values, min(room, _ROOM_FOR_VALUES))
+    return f"\nFacts:\n{fence_lines([*lines, *values])}" if lines or values else ""
 
 
-_SERIES = ("max", "min", "first", "last", "mean", "median", "change_point", "samples")
-_SAID_BY_FACT = ("figures", "size", "detector", "signal")
-
-
-def _mark_facts(record: Mapping[str, Any], facts: Sequence[Fact]) -> tuple[Mapping[str, Any], Sequence[Fact]]:
-    """The record with the id of its fact on each row, without what the lines say; and the facts that get a line."""
-    marked: dict[str, str] = {}
-    rest = []
-    for fact in facts:
-        row = _ROW.match(fact.path)
-        if row:
-            marked.setdefault(row[0].rstrip("/"), fact.id)
-        elif fact.searched or fact.path.split("/")[1] in _SERIES:
-            rest.append(fact)
-    series = {key for fact in rest if not fact.searched for key in [fact.path.split("/")[1]]}
-    kept = {key: value for key, value in record.items() if key not in series}
-    return {key: _with_fact_ids(value, f"/{key}", marked) for key, value in kept.items()}, rest
-
-
-_ROW = re.compile(r"(?:/suspects/\d+)?/(?!points/)\w+/\d+(?=/|$)")
-
-
-def _with_fact_ids(value: JSON, path: str, marked: Mapping[str, str]) -> JSON:
-    if isinstance(value, Mapping):
-        made = {k: _with_fact_ids(v, f"{path}/{k}", marked) for k, v in value.items()}
-        if path in marked:
-            made = {"fact": marked[path], **{k: v for k, v in made.items() if k not in _SAID_BY_FACT}}
-        return made
-    if isinstance(value, list | tuple):
-        return [_with_fact_ids(v, f"{path}/{i}", marked) for i, v in enumerate(value)]
-    return value
+def _list_value_ids(values: Mapping[str, str], room: int) -> list[str]:
+    """One line with the ids of single values by their place in the record; as many as fit."""
+    shown: list[str] = []
+    for place, fact in values.items():
+        text = f"{place} {fact}"
+        room -= len(text.encode()) + 2
+        if room < 0:
+            break
+        shown.append(one_line(text))
+    return [f"Ids of values: {', '.join(shown)}"] if shown else []

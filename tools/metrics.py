@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from opsleuth.analysis.records import AlertFacts, MetricSeries, Recording, TimeRange
-from opsleuth.analysis.robust_statistics import find_change_point, quantile
+from opsleuth.analysis.robust_statistics import LEAST_OF_A_SIDE, find_significant_change_point, quantile
 from opsleuth.state.calls import ResultStatus
 from opsleuth.state.nearest_name import find_nearest_names
 from opsleuth.state.plurals import format_count
@@ -33,6 +33,9 @@ from opsleuth.tools.sources.source_protocols import Capability
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
 
 MOST_POINTS = 60
+FEWEST_TO_COMPARE = 2 * LEAST_OF_A_SIDE
+NO_CHANGE = "no change"
+"""In place of a change point where what moved may be chance."""
 MOST_WRITTEN = 200
 """Series inside log lines that a list names."""
 
@@ -171,12 +174,12 @@ def _single_series_result(
 ) -> ToolResult:
     inside = [is_within_span(time, span) for time in series.times]
     times, values = list(compress(series.times, inside)), list(compress(series.values, inside))
-    turn = find_change_point(times, values)
+    turn = find_significant_change_point(times, values)
     at_rest = [value for s in usual for value in s.values]
     record = {
         **_query_record(arguments, span, series),
         **_summarize_samples(times, values),
-        "change_point": format_rfc3339(turn),
+        "change_point": format_rfc3339(turn) or (NO_CHANGE if len(values) >= FEWEST_TO_COMPARE else None),
         "before_window": _summarize_level(
             [v for t, v in zip(series.times, series.values, strict=True) if t < span.start]
         ),

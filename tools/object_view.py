@@ -55,7 +55,7 @@ class ObjectViewArguments(Arguments):
     namespace: Annotated[str, Field(max_length=300, description="exact namespace")] = ""
     section: Annotated[
         str,
-        Field(max_length=300, description="spec, status, container/app, env/app, taints, events, …"),
+        Field(max_length=300, description="status, conditions, container/app, env/app, spec, events, …"),
     ] = ""
     compare_with: Annotated[
         str, Field(max_length=300, description="sibling, earlier, another name, or E3")
@@ -103,6 +103,7 @@ def _list_undesired(
         "kinds": dict(count_by_kind(examined or objects)),
         "findings": [finding_record(finding) for finding in findings[:5]],
     }
+    odd = any(finding.direction == "cause" for finding in findings[:5])
     if arguments.kind:
         record["names"] = [format_object_name(*name) for name in list(names)[: 2 * MOST_LISTED]]
         record["names_not_shown"] = max(0, len(names) - 2 * MOST_LISTED) or None
@@ -110,7 +111,7 @@ def _list_undesired(
     return ToolResult(
         record=without_empty(record),
         headline=f"{len(found)} of {format_count(len(names), 'object')} not in the desired state{first}",
-        status=ResultStatus.OK if found or (arguments.kind and names) else ResultStatus.NONE_MATCHED,
+        status=ResultStatus.OK if found or odd or (arguments.kind and names) else ResultStatus.NONE_MATCHED,
         source=source_names(context, "objects"),
         scanned=len(names),
         matched=len(found),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field
 
 from opsleuth.analysis.latency_levels import CallTimeLevel, compute_call_time_level
-from opsleuth.analysis.records import Finding, Recording
+from opsleuth.analysis.records import Finding, Recording, TraceSpan
 from opsleuth.analysis.span_statistics import SpanStatistics, summarize_spans
 from opsleuth.analysis.time_windows import ComparisonWindows
 from opsleuth.state.calls import ResultStatus
@@ -27,6 +27,7 @@ from opsleuth.tools.recordings import (
     without_empty,
 )
 from opsleuth.tools.spec import Arguments, ToolContext, ToolResult, ToolSpec
+from opsleuth.tools.trace_counts import count_by_edge, count_by_service
 
 
 class TracesCompareArguments(Arguments):
@@ -55,6 +56,10 @@ def _compare_traces(
     seen, asked = summarize_spans(recording), arguments.service
     own = [o for o in _operation_levels(seen) if asked in (None, o.first)]
     ways = [w for w in _network_levels(seen) if asked in (None, w.first, w.second)]
+    services = count_by_service(seen, summed=recording.span_stats is not None)
+    edges = count_by_edge(seen, summed=recording.edges is not None)
+    edges = [row for row in edges if asked in (None, row["caller"], row["callee"])]
+    gone = [row["service"] for row in services if not row["calls_now"]]
     record = {
         "service": asked,
         "window": span_record(recording.window),
@@ -66,7 +71,11 @@ def _compare_traces(
         "between_services": [
             _comparison_record(w, "caller", "callee", "network_ms") for w in ways[: arguments.limit]
         ],
-        "status": _count_statuses(recording, asked),
+        "services": [row for row in services if asked in (None, row["service"])][: arguments.limit],
+        "calls_between": edges[: arguments.limit],
+        "no_spans_now": gone[: arguments.limit],
+        "status": _count_statuses(recording.spans, asked),
+        "status_usual": _count_statuses(recording.spans_baseline, asked),
         "findings": [finding_record(f) for f in findings[: arguments.limit]],
         "rows": "all spans, summed up"
         if recording.span_stats is not None
@@ -76,7 +85,7 @@ def _compare_traces(
     return ToolResult(
         record=without_empty(record),
         headline=findings[0].text if findings else compared,
-        status=ResultStatus.OK if own or ways or findings else ResultStatus.NONE_MATCHED,
+        status=ResultStatus.OK if own or ways or findings or gone else ResultStatus.NONE_MATCHED,
         source=source_names(context, "traces"),
         scanned=len(recording.span_stats or ()) + len(recording.spans or ()),
         matched=len(own) + len(ways),
@@ -125,16 +134,16 @@ def _comparison_record(compared: _TracedLevel, first: str, second: str, what: st
     return without_empty(record)
 
 
-def _count_statuses(recording: Recording, service: str | None) -> dict[str, int]:
+def _count_statuses(spans: Iterable[TraceSpan] | None, service: str | None) -> dict[str, int]:
     """How many spans ended with which status, where spans carry one."""
-    chosen = (s for s in recording.spans or () if s.status and service in (None, s.service))
+    chosen = (s for s in spans or () if s.status and service in (None, s.service))
     return dict(Counter(span.status or "" for span in chosen).most_common(8))
 
 
 TRACES: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="traces_compare",
-        purpose="Spans in the incident against usual: own time per operation, network time between services, lost steps.",
+        purpose="Spans in the incident against usual: calls, errors, times of services and of their calls; what is gone.",
         not_for="Latency over time: metrics_query.",
         arguments=TracesCompareArguments,
         example={"service": "checkout"},

@@ -12,6 +12,8 @@ from opsleuth.tools.cut_redaction import redact_before_cut
 _WIDEST_TEXT = 32_768
 _WIDEST_LIST = 4_096
 _NARROWEST_TEXT = 64
+# About as long as the mark of a hole is.
+_MARK_WIDTH = 25
 
 # What appears in a list where items were left out.
 CUT_ITEMS_MARK = re.compile(r"…\[[\d,]+ items cut\]…")
@@ -61,12 +63,17 @@ def _rank_of_entry(value: JSON) -> int:
 
 
 def cut_text(text: str, width: int) -> str:
-    """The text with its middle replaced by a mark, if it is longer than `width` characters; secrets go first."""
+    """The text with its middle replaced by a mark, if it is longer than `width` characters; secrets go first.
+
+    Where little is too much, the end goes instead.
+    """
     if len(text) <= width:
         return text
     text = redact_before_cut(text)
     if len(text) <= width:
         return text
+    if len(text) - width < 2 * _MARK_WIDTH:  # a mark in the middle would take more than it saves
+        return f"{text[: width - 1]}…"
     head, tail = width - width // 3, width // 3
     return f"{text[:head]}…[{len(text) - head - tail:,} characters cut]…{text[len(text) - tail :]}"
 

@@ -21,6 +21,7 @@ from opsleuth.verification.conclusion_basis import (
     Part,
 )
 from opsleuth.verification.derived_numbers import find_ungrounded_numbers
+from opsleuth.verification.fact_rows import GAPS
 from opsleuth.verification.grounding import EvidenceGround, holds_written_time
 from opsleuth.verification.name_extraction import extract_names, name_occurs_in
 from opsleuth.verification.number_attribution import find_misplaced_numbers
@@ -270,6 +271,8 @@ def _supports_absence(text: str, views: Sequence[EvidenceView]) -> bool:
         return True
     if any(_has_named_empty_list(text, view.record) for view in views):
         return True
+    if any(_lists_everything_but(text, view) for view in views):
+        return True
     return bool(find_quantities(text))
 
 
@@ -278,6 +281,17 @@ def _has_named_empty_list(text: str, record: Mapping[str, Any]) -> bool:
     stems = {word[:4] for word in re.findall(r"[a-z]{4,}", text.casefold())}
     empty = (str(key) for key, value in record.items() if isinstance(value, list | tuple) and not value)
     return any(stems & {word[:4] for word in re.findall(r"[a-z]{4,}", key)} for key in empty)
+
+
+def _lists_everything_but(text: str, view: EvidenceView) -> bool:
+    """Whether the record lists all that there is, uncut, and none of it has one of the words that the sentence says are absent."""
+    scanned, matched = view.record.get("scanned"), view.record.get("matched")
+    if not isinstance(scanned, int) or scanned == 0 or scanned != matched:
+        return False
+    if any(view.record.get(key) for key in GAPS):
+        return False
+    things = sentence_assertions.list_absent_words(text)
+    return bool(things) and any(word not in view.text for word in things)
 
 
 def _is_search_without_match(record: Mapping[str, Any]) -> bool:

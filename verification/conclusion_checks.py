@@ -47,7 +47,7 @@ def check_conclusion(
         *_check_fields(conclusion, basis),
         *_check_recommendations(conclusion, basis),
         *_check_verdict(conclusion, basis, failed.keys()),
-        *_check_rival_hypothesis(conclusion, hypotheses),
+        *_check_rival_hypothesis(conclusion, hypotheses, basis),
         *find_ranking_problems(conclusion, basis, hypotheses),
         *(ConclusionProblem("demand", str(i), text) for i, text in find_unmet_demands(conclusion, checklist)),
     )
@@ -207,9 +207,17 @@ def _check_verdict(
         )
 
 
+def _has_ranked_one_suspect(basis: ConclusionBasis) -> bool:
+    """Whether the newest ranking holds a single suspect: there is no rival to look at then."""
+    rankings = [view.record for view in basis.seen if view.tool == "rank_suspects" and view.shows]
+    return bool(rankings) and rankings[-1].get("suspects_total") == 1
+
+
 def _check_rival_hypothesis(
-    conclusion: Conclusion, hypotheses: Sequence[Hypothesis]
+    conclusion: Conclusion, hypotheses: Sequence[Hypothesis], basis: ConclusionBasis
 ) -> Iterator[ConclusionProblem]:
+    if _has_ranked_one_suspect(basis):
+        return
     if conclusion.verdict is not Verdict.CAUSE_FOUND or conclusion.ruled_out:
         return
     refuted = any(h.status == "refuted" and h.contradicting for h in hypotheses)

@@ -51,7 +51,7 @@ _TEXTS = ("pattern", "message", "summary", "statement", "reason", "text", "state
 _TIMES = ("onset", "time", "at", "first", "first_time", "captured_at")
 
 
-_GAPS = ("incomplete", "not_read", "not_shown", "without_time", "sampling", "cut", "skipped", "truncated")
+GAPS = ("incomplete", "not_read", "not_shown", "without_time", "sampling", "cut", "skipped", "truncated")
 
 
 _NOT_TALLIED = ("window", "limit", "matched", "scanned", "depth")
@@ -87,6 +87,8 @@ _SHAPES: dict[str, tuple[_RowShape, ...]] = {
             ("network_ms_usual",),
             "network_time",
         ),
+        _RowShape("services", ("service",), ("calls_now",), ("calls_usual",), "calls"),
+        _RowShape("calls_between", ("caller", "callee"), ("calls_now",), ("calls_usual",), "calls"),
     ),
     "objects_get": (
         _RowShape("objects", ("kind", "name"), ("ready", "state", "name")),
@@ -384,7 +386,7 @@ def read_search_scope(tool: str, record: Record) -> SearchScope | None:
     matched = next((record[k] for k in ("matched", "patterns", "operations_compared") if is_number(record.get(k))), None)  # fmt: skip
     if rows is None or matched is None:
         return None
-    gaps = tuple(f"{key}: {record[key]}"[:200] for key in _GAPS if record.get(key))
+    gaps = tuple(f"{key}: {record[key]}"[:200] for key in GAPS if record.get(key))
     if matched == 0 and rows == 0:
         gaps = (*gaps, "nothing was there to search")
     criteria = tuple(

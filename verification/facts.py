@@ -1,7 +1,7 @@
 """Typed facts of a tool's result: one row each, with figures, times and words that a path leads back to.
 
-Facts are derived from the stored record whenever it is read, so that runs of any age have them. The first
-`MOST_SHOWN` of a result are offered to a planner; the others can be bound by what a planner writes in prose.
+Facts are derived from the stored record whenever it is read, so that runs of any age have them. A planner sees the id
+of every row that it is shown; the first `MOST_SHOWN` of a result are tried first where prose is bound.
 """
 
 from collections.abc import Sequence

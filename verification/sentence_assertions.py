@@ -11,6 +11,13 @@ _ABSENCE = re.compile(
     re.IGNORECASE,
 )
 _ABSENT_THING = re.compile(rf"(?:{_ABSENCE.pattern})(?: ?[\w-]+){{1,2}}", re.IGNORECASE)
+_AUXILIARY = re.compile(r" (?:is|are|was|were|has been|have been|had been|being|yet)\b", re.IGNORECASE)
+"""What a sentence adds to the words of its evidence: "no node is assigned" for "no node assigned"."""
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_FRAME_WORDS = frozenset(
+    ["occurred", "happened", "seen", "found", "exist", "exists", "there", "recorded", "shown", "listed", "during", "this", "that",
+     "window", "incident", "before", "after", "since", "until", "with", "from", "were", "been", "have", "other", "when"]
+)  # fmt: skip
 _LEVEL = re.compile(r"\b(?:flat|unchanged)\b|持平", re.IGNORECASE)
 _UNAVAILABLE = re.compile(
     r"\b(?:not available|unavailable to us|not recorded|no data|no such series|not covered|could not be (?:queried|read|reached|checked|retrieved|obtained)|"
@@ -80,7 +87,16 @@ def claims_absence(text: str) -> bool:
 
 def quotes_absence(text: str, evidence: str) -> bool:
     """Whether the evidence (casefolded) itself has the words in which the sentence claims an absence."""
-    return all(match[0].casefold() in evidence for match in _ABSENT_THING.finditer(text))
+    said = [_AUXILIARY.sub("", match[0].casefold()).strip() for match in _ABSENT_THING.finditer(text)]
+    short = _AUXILIARY.sub("", evidence)
+    return all(words in short for words in said)
+
+
+def list_absent_words(text: str) -> list[str]:
+    """The words, in the singular, of the clauses that claim an absence: what may not stand in a complete listing."""
+    clauses = [clause for clause in _CLAUSE.split(text) if _ABSENCE.search(clause)]
+    words = (word for clause in clauses for word in _WORD.findall(_ABSENCE.split(clause.casefold())[-1]))
+    return [word.rstrip("s") for word in words if word not in _FRAME_WORDS]
 
 
 def claims_unchanged(text: str) -> bool:

@@ -10,6 +10,7 @@ from opsleuth.verification.facts import (
     FactDetail,
     Number,
     make_pointer,
+    seconds_of_time,
 )
 from opsleuth.verification.units import unit_word_of_key
 
@@ -25,7 +26,7 @@ def read_series_levels(record: Record) -> Iterator[Fact]:
     for key in ("median", "mean", "p95"):
         if is_number(record.get(key)):
             yield make_series_fact(record, (key,), f" {key}", unit, usual, None, ())
-    if isinstance(turn := record.get("change_point"), str):
+    if isinstance(turn := record.get("change_point"), str) and seconds_of_time(turn) is not None:
         detail = FactDetail("change_point", turn, "", make_pointer(("change_point",)))
         about = str(record.get("service") or "")
         yield Fact(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from opsleuth.analysis.prompt_injection import find_injected_instruction
 from opsleuth.models.planner import Observation
 from opsleuth.nodes.deps import Deps, NodeStep
+from opsleuth.nodes.plan.unseen_notices import drop_refuted_notices
 from opsleuth.nodes.stagnation import STALLED, describe_stall, explain_stalled_turn, stalled_notice
 from opsleuth.state.calls import CallGate, ResultStatus, Risk
 from opsleuth.state.investigation import Investigation, PlannerNotice
@@ -34,13 +35,14 @@ async def observe(state: Investigation, deps: Deps) -> NodeStep:
         for c in state.pending
         if c.risk is not Risk.READ and c.gate in (CallGate.FREE, CallGate.APPROVED)
     )
+    notices = drop_refuted_notices(state.notices, state, deps, state.observations + len(new))
     state = state.changed(
         observations=state.observations + len(new),
         pending=(),
         unverified=effects,
         stalled=stalled,
         notices=(
-            *state.notices,
+            *notices,
             *_notices_for_planner(new, deps.executor.breaker.open_tools()),
             *stalled_notice(stalled, why),
         )[-12:],
@@ -82,8 +84,13 @@ def _notices_for_planner(new: Iterable[Observation], paused: Mapping[str, str]) 
         elif o.status is ResultStatus.NOT_PERMITTED:
             yield PlannerNotice(code="denied", text=f"{o.tool} did not run: {o.headline}"[:1000])
         elif o.status in (ResultStatus.UNAVAILABLE, ResultStatus.TIMEOUT, ResultStatus.TRANSIENT):
+            advice = (
+                "Find another way"
+                if o.status is ResultStatus.UNAVAILABLE
+                else "Try it once more, or find another way"
+            )
             yield PlannerNotice(
-                code="breaker", text=f"{o.tool} failed ({o.status}): {o.headline}. Find another way."[:1000]
+                code="breaker", text=f"{o.tool} failed ({o.status}): {o.headline}. {advice}."[:1000]
             )
         elif not o.has_own_evidence:
             yield PlannerNotice(

@@ -17,7 +17,7 @@ from opsleuth.nodes.model_costs import charge_model_cost
 from opsleuth.nodes.operator_requests import add_operator_notes
 from opsleuth.nodes.plan import decision_checks
 from opsleuth.nodes.plan.offered_tools import list_offered_tools
-from opsleuth.nodes.plan.partial_decisions import drop_unusable_changes, keep_valid_calls
+from opsleuth.nodes.plan.partial_decisions import NOT_RUN, drop_unusable_changes, keep_valid_calls
 from opsleuth.nodes.plan.unseen_notices import notices_for_unseen_names
 from opsleuth.nodes.stagnation import STALLED, describe_stall, stalled_notice
 from opsleuth.nodes.trace import trace_hypothesis_changes
@@ -111,7 +111,11 @@ def _accept_decision(decided: PlannerResult, before: Investigation, deps: Deps, 
         decision.calls, lambda request, at, number: _build_checked_call(request, at, number, before, deps)
     )
     decision = decision.model_copy(update={"calls": kept.requests})
-    hints = tuple(PlannerNotice(code="dropped", text=text[:1000]) for text in (*dropped, *kept.faults))
+    unread = [f"{NOT_RUN}: {fault}" for fault in decided.unreadable]
+    hints = tuple(
+        PlannerNotice(code="dropped", text=deps.redact(text)[0][:1000])
+        for text in (*dropped, *kept.faults, *unread)
+    )
     calls = _keep_reason(kept.calls, decision.reason)
     state = decision_checks.apply_decision(decision, before).changed(
         malformed=0,

@@ -9,6 +9,8 @@ from opsleuth.state.calls import Call, CallRequest
 from opsleuth.state.decision import Decision, HypothesisChange, PlanChange
 from opsleuth.state.investigation import Investigation
 
+NOT_RUN = "Not run, the other calls of that turn were"
+
 
 class KeptCalls(NamedTuple):
     """The calls of a reply that are valid, as they were requested and as they are made; `faults` says why others are not."""
@@ -34,7 +36,7 @@ def keep_valid_calls(
     return KeptCalls(
         requests=tuple(request for request, _ in kept),
         calls=tuple(call for _, call in kept),
-        faults=tuple(f"Not run, the other calls of that turn were: {fault}" for fault in faults),
+        faults=tuple(f"{NOT_RUN}: {fault}" for fault in faults),
     )
 
 
@@ -63,17 +65,25 @@ def drop_unusable_changes(
     ]
     opened = sum(change.id is None for change in decision.hypotheses)
     known = {f"H{n}" for n in range(1, len(state.hypotheses) + opened + 1)}
-    calls = [_drop_unknown_tag(call, known, hints) for call in decision.calls]
+    calls = [_drop_unknown_tag(call, known) for call in decision.calls]
+    hints += _describe_dropped_tags(decision.calls, known)
     changed = {"plan": tuple(plan), "hypotheses": tuple(hypotheses), "calls": tuple(calls)}
     return decision.model_copy(update=changed), hints
 
 
-def _drop_unknown_tag(call: CallRequest, known: set[str], hints: list[str]) -> CallRequest:
-    if call.tests is None or call.tests in known:
-        return call
+def _drop_unknown_tag(call: CallRequest, known: set[str]) -> CallRequest:
+    return call if call.tests is None or call.tests in known else call.model_copy(update={"tests": None})
+
+
+def _describe_dropped_tags(calls: Sequence[CallRequest], known: set[str]) -> list[str]:
+    """One sentence for each unknown hypothesis, with all tools that were called for it."""
+    tools: dict[str, list[str]] = {}
+    for call in calls:
+        if call.tests is not None and call.tests not in known:
+            tools.setdefault(call.tests, []).append(call.tool)
     choices = ", ".join(sorted(known, key=lambda id_: int(id_[1:]))) or "none yet"
-    hints.append(
-        f"{call.tool} ran without the tag {call.tests}: no such hypothesis is open (open: {choices}); "
+    return [
+        f"{', '.join(dict.fromkeys(names))} ran without the tag {tag}: no such hypothesis is open (open: {choices}); "
         "open it with hypothesis_update"
-    )
-    return call.model_copy(update={"tests": None})
+        for tag, names in tools.items()
+    ]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from opsleuth.analysis.robust_statistics import (
     find_change_point,
+    find_significant_change_point,
     measure_rank_rise,
     measure_usual_level,
     quantile,
@@ -113,3 +114,27 @@ def test_of_two_samples_at_most_one_ranks_above_the_other(first: list[float], se
 def test_without_samples_nothing_rises() -> None:
     assert measure_rank_rise([], [1.0]) == 0
     assert measure_rank_rise([1.0], []) == 0
+
+
+def find_in(values: list[float]) -> float | None:
+    return find_significant_change_point([float(place) for place in range(len(values))], values)
+
+
+@pytest.mark.parametrize("count", [6, 12, 30, 120])
+@pytest.mark.parametrize("draw", ["gauss", "heavy", "counts"])
+def test_noise_has_a_change_point_once_in_a_hundred(count: int, draw: str) -> None:
+    dice = random.Random(count)
+    draws = {
+        "gauss": lambda: dice.gauss(10, 1),
+        "heavy": lambda: dice.lognormvariate(0, 1.5),
+        "counts": lambda: float(dice.randint(0, 2)),
+    }
+    found = sum(find_in([draws[draw]() for _ in range(count)]) is not None for _ in range(200))
+    assert found <= 6
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 3), (5, 25), (25, 5), (15, 15), (60, 60)])
+def test_a_step_above_the_noise_is_found(before: int, after: int) -> None:
+    dice = random.Random(1)
+    values = [dice.gauss(10, 0.3) for _ in range(before)] + [dice.gauss(16, 0.3) for _ in range(after)]
+    assert find_in(values) == before

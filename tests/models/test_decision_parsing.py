@@ -13,9 +13,11 @@ from opsleuth.models.decision_parsing import (
     check_reply_complete,
     decision_from_calls,
     decision_from_text,
+    list_unreadable_calls,
     planner_functions,
     response_schema,
 )
+from opsleuth.models.encoded_values import describe_broken_json
 from opsleuth.models.model_reply import ModelReply, ModelToolCall
 from opsleuth.models.planner import MalformedReplyError
 from opsleuth.state.conclusion import Cause, Claim, Conclusion, Recommendation, RuledOut
@@ -47,6 +49,38 @@ def test_calls_and_control_calls_of_one_reply_are_one_decision() -> None:
         ("metrics_anomalies", {"service": "a"}, "whether a is slow", "H2"),
         ("changes_list", {}, "what changed", "H1"),
     ]
+
+
+BROKEN = ModelToolCall("events_list", {}, "Expecting ',' delimiter at character 13 of 20")
+
+
+def test_a_call_that_cannot_be_read_costs_itself_alone() -> None:
+    good = ModelToolCall("metrics_anomalies", {"service": "a", "why": "whether a is slow"})
+    reply = ModelReply("Look at a.", (BROKEN, good), finish="tool_calls")
+    made = decision_from_calls(reply, BUILTIN)
+    assert [call.tool for call in made.calls] == ["metrics_anomalies"]
+    assert made.reason == "Look at a."
+    (fault,) = list_unreadable_calls(reply)
+    assert "events_list" in fault
+    assert "character 13" in fault
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        ModelToolCall("plan_update", {"add": ["look"]}),
+        ModelToolCall("conclude", {"verdict": "inconclusive", "answer": "no", "claims": []}),
+    ],
+)
+def test_a_reply_without_another_call_is_sent_back(beside: ModelToolCall) -> None:
+    with pytest.raises(MalformedReplyError, match="character 13"):
+        of_calls(BROKEN, beside)
+
+
+def test_broken_json_is_described_by_its_place() -> None:
+    said = describe_broken_json('{"service": "cart" "limit": 3}')
+    assert said.startswith("Expecting ',' delimiter at character 20 of 30")
+    assert '"cart"' in said
 
 
 def test_without_words_the_first_purpose_is_the_reason() -> None:

@@ -209,7 +209,8 @@ def test_a_run_short_of_tokens_carries_less() -> None:
     sizes = []
     for used in (0, 160_000, 240_000):
         budget = Budget(limits=RunLimits(turns=1_000), used=RunUsage(turns=1, tokens_in=used))
-        sizes.append(size(context(window=128_000).messages(view(observed, budget=budget))))
+        builder = context(window=128_000)
+        sizes.append(sum(size(builder.messages(view(observed[:n], budget=budget))) for n in range(40, 81, 2)))
     assert sizes[0] > 1.5 * sizes[1] > 1.5 * 1.3 * sizes[2]
 
 

@@ -75,6 +75,14 @@ async def test_metrics_query_gives_extremes_change_point_and_points() -> None:
     assert record["baseline"]["median"] == pytest.approx(0.201)
 
 
+async def test_metrics_query_of_noise_has_no_change_point() -> None:
+    noise = [0.2 + 0.01 * ((i * 37) % 11) for i in range(30)]
+    level = MetricSeries("cart", "noise", "s", [T0 + 60 * i for i in range(30)], noise)
+    shop = replace(SHOP, metrics=[*(SHOP.metrics or ()), level])
+    record = (await run("metrics_query", shop, service="cart", metric="noise")).record
+    assert record["change_point"] == "no change"
+
+
 async def test_metrics_query_of_a_stretch_says_what_was_before() -> None:
     record = (
         await run("metrics_query", service="cart", metric="latency_p90", since="2024-05-01T14:10:00Z")
@@ -191,6 +199,30 @@ async def test_traces_compare_shows_own_time_and_status() -> None:
     assert (slowest["own_ms_usual"], slowest["own_ms_now"]) == (25, 925)
     assert record["status"] == {"ok": 16, "error": 8}
     assert {(w["caller"], w["callee"]) for w in record["between_services"]} == {("cart", "stock")}
+
+
+async def test_traces_compare_shows_counts_and_failures_of_services_and_calls() -> None:
+    record = (await run("traces_compare")).record
+    (call,) = record["calls_between"]
+    assert (call["caller"], call["callee"]) == ("cart", "stock")
+    assert (call["calls_usual"], call["calls_now"]) == (8, 8)
+    assert (call["errors_usual"], call["errors_now"]) == (0, 8)
+    assert call["p50_ms_now"] > 10 * call["p50_ms_usual"]
+    assert call["p95_ms_now"] >= call["p50_ms_now"]
+    assert [row["service"] for row in record["services"]] == ["stock", "cart"]
+    assert record["status_usual"] == {"ok": 24}
+    assert "no_spans_now" not in record
+
+
+async def test_traces_compare_shows_a_callee_that_is_no_longer_called() -> None:
+    without = replace(SHOP, spans=[span for span in SHOP.spans or () if span.service != "stock"])
+    record = (await run("traces_compare", without)).record
+    (call,) = record["calls_between"]
+    assert (call["callee"], call["calls_usual"], call["calls_now"]) == ("stock", 8, 0)
+    assert record["no_spans_now"] == ["stock"]
+    assert record["services"][0] == {
+        "service": "stock", "calls_usual": 8, "calls_now": 0, "errors_usual": 0, "p50_ms_usual": 25, "p95_ms_usual": 25,
+    }  # fmt: skip
 
 
 async def test_changes_list_names_the_distance_to_the_onset() -> None:

@@ -60,6 +60,8 @@ def test_cut_text_keeps_head_and_tail(text: str, width: int) -> None:
     cut = cut_text(text, width)
     if len(text) <= width:
         assert cut == text
+    elif len(text) - width < 50:
+        assert cut == f"{text[: width - 1]}…"  # a mark in the middle would take more than it saves
     elif cut != text:
         assert (cut[:6], cut[-3:]) == (text[:6], text[-3:])
         assert "characters cut" in cut

@@ -184,6 +184,41 @@ def test_a_gap_may_not_be_filled_with_a_plausible_value() -> None:
     assert problems("DNS logs were not available, but the resolver dns-7f9dd8b6c4 answered", "E3")
 
 
+POD = view(
+    1,
+    "objects_get",
+    "objects",
+    {"objects": [{"name": "web-1", "text": "Pending, no node assigned"}], "scanned": 2, "matched": 1},
+)
+LISTING = {
+    "scanned": 2,
+    "matched": 2,
+    "statements": [
+        {"statement": "SELECT 1", "wait": "IO:DataFileRead"},
+        {"statement": "SELECT 2", "wait": "CPU"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "seen", "refused"),
+    [
+        ("web-1 is Pending and no node is assigned", POD, False),
+        ("web-1 is Pending and no volume is bound", POD, True),
+        ("No statement waits for locks", view(1, "database_statements", "statements", LISTING), False),
+        ("No statement waits for CPU", view(1, "database_statements", "statements", LISTING), True),
+        ("No errors occurred", view(1, "events_list", "events", {"scanned": 1, "matched": 1, "events": [{"reason": "errors"}]}), True),
+        ("No statement waits for locks", view(1, "database_statements", "statements", LISTING | {"not_shown": 5}), True),
+    ],
+)  # fmt: skip
+def test_an_absence_may_stand_in_a_row_or_in_a_complete_listing(
+    text: str, seen: EvidenceView, refused: bool
+) -> None:
+    claim = Claim(id="C1", text=text, evidence=("E1",))
+    found = find_claim_problems(claim, ConclusionBasis({"E1": seen}, WINDOW, ("web-1",)))
+    assert any("claims an absence" in problem.text for problem in found) is refused
+
+
 def test_an_absence_needs_a_search_that_matched_nothing() -> None:
     [problem] = problems("no deploy touched cart", "E7")
     assert "claims an absence" in problem

@@ -169,6 +169,16 @@ def test_a_direction_against_its_own_figures_is_refused() -> None:
     assert (problem.part, problem.ref) == ("claim", "C1")
 
 
+@pytest.mark.parametrize(("suspects", "asked"), [(1, []), (2, [("rival", "")])])
+def test_no_rival_is_asked_for_where_the_ranking_holds_one_suspect(
+    suspects: int, asked: list[tuple[str, str]]
+) -> None:
+    ranking = EvidenceView("E5", "rank_suspects", "derived", ResultStatus.OK, {"suspects_total": suspects})
+    basis = ConclusionBasis({**EVIDENCE, "E5": ranking}, WINDOW, ("orders-db", "cart"), given=GIVEN)
+    found = check_conclusion(conclusion(ruled_out=[]), basis)
+    assert [(p.part, p.ref) for p in found if p.part == "rival"] == asked
+
+
 def test_a_rival_is_a_refuted_hypothesis_or_its_stated_absence() -> None:
     draft = conclusion(ruled_out=[])
     assert parts(draft) == [("rival", "")]
