@@ -30,7 +30,7 @@ def explain_document(document: Document, place: int, times: TimeDisplay) -> list
     head = describe_cause(cause) if cause else ", ".join(compose_headline(document, times).facts)
     every = (
         ReportSection("CAUSE" if cause else "ANSWER", (head,), None, "prose"),
-        ReportSection("SURE", tuple(_describe_certainty(document, cause)), None),
+        ReportSection("SURE", tuple(_describe_certainty(document, cause, times)), None),
         ReportSection("SET OFF BY", tuple(_describe_change(cause, times)), None),
         ReportSection("FACTS", tuple(_list_claims(document, cause, times)), None),
         ReportSection("IN ORDER", tuple(_list_moments(document, times)), None),
@@ -52,10 +52,10 @@ def _list_commands(document: Document) -> Iterable[str]:
     yield f"opsleuth report {run} --full"
 
 
-def _describe_certainty(document: Document, cause: Mapping[str, Any]) -> Iterable[str]:
+def _describe_certainty(document: Document, cause: Mapping[str, Any], times: TimeDisplay) -> Iterable[str]:
     if not cause:
         return
-    shown = list_shown_grounds(document, cause)
+    shown = list_shown_grounds(document, cause, times)
     missing = list_missing_grounds(document, cause)
     grounds = f"; shown: {', '.join(shown)}" if shown else ""
     lacking = f"; still missing: {', '.join(missing)}" if missing else ""
