@@ -162,6 +162,16 @@ def judge_measure(recording: Recording, series: MetricSeries) -> WindowJudgement
     )
 
 
+def list_values_since(recording: Recording, series: MetricSeries) -> list[float]:
+    """The samples of the stretch that the alert is about, without those that it is compared with."""
+    inside = [
+        (time, value)
+        for time, value in zip(series.times, series.values, strict=True)
+        if time <= recording.window.end
+    ]
+    return [value for _, value in inside][_count_samples_before(recording, [time for time, _ in inside], 0) :]
+
+
 def _count_samples_before(recording: Recording, times: Sequence[float], at_rest: int) -> int:
     """How many samples ended before the stretch that the alert is about began.
 

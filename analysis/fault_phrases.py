@@ -116,7 +116,8 @@ _MACHINE = (
     _build_phrase_rule(
         "out_of_memory",
         NAMES_CAUSE,
-        "out of memory|oom|outofmemory|allocate memory|bad_alloc|memoryerror|heap",
+        "out of memory|oom|outofmemory|allocate memory|bad_alloc|memoryerror|heap|due to memory|as a result of limit",
+        r"\bsystemd-oomd killed\b|\bkilled \S+ due to memory (pressure|used)\b|killed as a result of limit of|\bsystem ?oom\b",
         r"\bout of memory\b|\boom[-_ ]?kill\w*|outofmemoryerror",
         r"cannot allocate memory|\bbad_alloc\b|\bmemoryerror\b",
         r"heap (space )?(limit|exhausted)|reached heap limit",
@@ -298,7 +299,8 @@ _PROCESSES = (
     _build_phrase_rule(
         "dependency",
         ACTS,
-        "refused|no route|unreach",
+        "refused|no route|unreach|is down|no server",
+        r"\bserver [\w.-]+/[\w.-]+ is (going )?down\b|\bhas no server available\b|no server is available to handle",
         r"connection refused|\beconnrefused\b|no route to host|\behostunreach\b|host unreachable",
     ),
     _build_phrase_rule(

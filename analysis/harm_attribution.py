@@ -245,6 +245,11 @@ def _describe_waiting(harm: ServiceHarm, own: str, part: str) -> str:
     )
 
 
+def describe_harm_level(respect: str, harm: ServiceHarm) -> str:
+    """`12 % of the 300 requests to web failed, usually 0 %`, without whose harm it is and without the end of the sentence."""
+    return _describe_harm(respect, harm, 0.0).partition(";")[0].rstrip(".")
+
+
 def _describe_harm(respect: str, harm: ServiceHarm, share: float) -> str:
     own = f"{format_number(harm.own)} of {format_number(harm.total)}"
     part = f"{format_number(to_percent(share))} % of all that"

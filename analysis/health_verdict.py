@@ -6,7 +6,12 @@ conclusion's checks hold a planner's own "healthy" against the same evidence (`v
 
 from collections.abc import Sequence
 
-from opsleuth.analysis.alert_measures import DETECTOR, AlertMeasure, judge_alert_measures
+from opsleuth.analysis.alert_measures import (
+    DETECTOR,
+    AlertMeasure,
+    judge_alert_measures,
+    list_values_since,
+)
 from opsleuth.analysis.faint_signs import FAINT
 from opsleuth.analysis.fault_kinds import SYMPTOMS
 from opsleuth.analysis.level_shifts import ENOUGH, ShiftRule, find_level_shift
@@ -32,7 +37,8 @@ def _finding_if_unchanged(recording: Recording, measure: AlertMeasure) -> Findin
     series, judged = measure
     if judged.state != "usual" or len(series.values) < ENOUGH or _leans_to_trouble(recording, measure):
         return None
-    levels = (min(series.values), max(series.values), judged.low, judged.high)
+    values = list_values_since(recording, series) or series.values
+    levels = (min(values), max(values), judged.low, judged.high)
     (low, high, usual_low, usual_high), unit = scale_to_readable_unit(levels, series.unit)
     return Finding(
         detector="calm",

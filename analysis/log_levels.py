@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import NormalDist, median
 
+from opsleuth.analysis.called_endpoints import name_endpoints
 from opsleuth.analysis.line_numbers import NumberReader
 from opsleuth.analysis.log_series import status_of, thin_out
 from opsleuth.analysis.log_templates import Masker
@@ -152,6 +153,7 @@ def _build_failing_finding(
         size=min(_LARGEST, 2.0 + 15.0 * rise),
         text=f"{text}.",
         figures={"failed": now.failed.total(), "requests": now.answered, "status": status, "count": count}
+        | ({"host": host} if (host := name_endpoints(now.upstreams)) else {})
         | ({"baseline": usual.failed.total(), "baseline_requests": usual.answered} if usual else {}),
         onset=first,
     )

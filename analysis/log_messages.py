@@ -16,12 +16,20 @@ from functools import lru_cache
 from typing import Any
 
 from opsleuth.analysis import message_meaning, slow_database_calls
+from opsleuth.analysis.called_endpoints import find_called_endpoint, name_endpoints
 from opsleuth.analysis.error_fields import text_with_error
 from opsleuth.analysis.fault_kinds import SYMPTOMS
 from opsleuth.analysis.fault_phrases import SHOWS
 from opsleuth.analysis.full_volumes import describe_full_volumes, find_full_volume
 from opsleuth.analysis.logdiff import RISEN
 from opsleuth.analysis.meaning_by_form import MeaningByForm
+from opsleuth.analysis.memory_kills import (
+    MemoryKill,
+    choose_memory_kill,
+    describe_memory_kill,
+    find_killed_unit,
+    read_memory_kill,
+)
 from opsleuth.analysis.message_meaning import MessageMeaning
 from opsleuth.analysis.missing_steps import StepTally, measure_rate_rise
 from opsleuth.analysis.object_owners import ObjectOwners, collect_object_owners
@@ -34,6 +42,8 @@ from opsleuth.state.plurals import format_count
 _ABOUT_TARGET = frozenset({"dependency", "connections", "latency", "network_loss", "certificate"})
 # Kinds for which a host that nobody recorded anything of is worth naming.
 _ABOUT_HOST = _ABOUT_TARGET | {"dns", "network_delay"}
+# Of these, the kinds for which its port says which server it is.
+_ABOUT_ENDPOINT = _ABOUT_HOST - {"dns"}
 # Kinds that a platform service (kubelet, scheduler, a controller) reports about a workload that it names.
 _ABOUT_WORKLOAD = frozenset(
     {"crash", "image_pull", "scheduling", "out_of_memory", "probe", "quota", "config"}
@@ -55,6 +65,8 @@ _NAMED_POD = re.compile(r"\bpod=\"?(?:[\w.-]+/)?(?P<pod>[\w.-]+)")
 _UNIT = re.compile(r"(?<![\w.:-])(?P<name>[A-Za-z][\w.:-]{0,200}?)(?:@[\w.:\\-]{0,200})?\.service: ")
 # Volumes of one service that are distinguished.
 _MOST_VOLUMES = 200
+# Endpoints of one service that are distinguished.
+_MOST_ENDPOINTS = 200
 # Lines that show that a service still talks.
 _WENT_ON = 3
 
@@ -68,6 +80,8 @@ class MessageGroup:
     meanings: Counter[MessageMeaning] = field(default_factory=Counter)
     targets: Counter[str] = field(default_factory=Counter)
     volumes: Counter[str] = field(default_factory=Counter)
+    endpoints: Counter[str] = field(default_factory=Counter)
+    kills: Counter[MemoryKill] = field(default_factory=Counter)
 
     @property
     def first(self) -> float | None:
@@ -90,6 +104,10 @@ class MessageGroup:
             self.targets[target] += 1
         if meaning.kind in _STORAGE and len(self.volumes) < _MOST_VOLUMES:
             self.volumes.update(filter(None, [find_full_volume(line.message)]))
+        if meaning.kind in _ABOUT_ENDPOINT and not target and len(self.endpoints) < _MOST_ENDPOINTS:
+            self.endpoints.update(filter(None, [find_called_endpoint(line.message)]))
+        if meaning.kind == "out_of_memory" and (kill := read_memory_kill(line.message)):
+            self.kills[kill] += 1
 
     def weightiest_meaning(self) -> MessageMeaning:
         """The weightiest meaning, of these the most frequent, of these the first by its words."""
@@ -167,6 +185,8 @@ def _find_subject_service(line: LogLine, meaning: MessageMeaning, known: ObjectO
     """The service a line is about: its writer, the unit that systemd reports on, or the workload that a platform service does."""
     if line.service == "systemd" and (unit := _UNIT.match(line.message)):
         return unit["name"]
+    if line.service == "systemd-oomd" and (killed := find_killed_unit(line.message)):
+        return killed
     if meaning.kind not in _ABOUT_WORKLOAD:
         return line.service
     about = known.of(line.pod, "Pod") if line.pod else known.mentioned_service(line.message)
@@ -258,6 +278,14 @@ def _format_time(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def _name_called_host(talk: MessageGroup, meaning: MessageMeaning) -> str:
+    """What the lines call in vain: the endpoints that they name, failing that the host; empty where it is not worth naming."""
+    if named := name_endpoints(talk.endpoints):
+        return named
+    host = meaning.target or ""
+    return host if meaning.kind in _ABOUT_HOST and "." in host else ""
+
+
 def _build_message_findings(service: str, kind: str, talk: MessageGroup, excess: float) -> list[Finding]:
     meaning = talk.weightiest_meaning()
     size = meaning.weight * (1.0 + math.log10(max(excess, 1.0))) if excess else 0.0
@@ -266,9 +294,13 @@ def _build_message_findings(service: str, kind: str, talk: MessageGroup, excess:
     text += f' "{meaning.quote}"' + (" or similar" if talk.count > 1 else "")
     if volumes := describe_full_volumes(talk.volumes):
         text += f", {volumes}"
+    if kill := choose_memory_kill(talk.kills.elements()):
+        figures |= {"memory_scope": kill.scope} | ({"process": kill.process} if kill.process else {})
+        text += f", {words}" if (words := describe_memory_kill(kill)) else ""
     target = min(talk.targets, key=lambda name: (-talk.targets[name], name), default=None)
-    if target is None and meaning.kind in _ABOUT_HOST and "." in (meaning.target or ""):
-        figures["host"] = meaning.target
+    if target is None and (host := _name_called_host(talk, meaning)):
+        figures["host"] = host
+        text += "" if host in text else f", calling {host}"
     suffers = target is not None or meaning.weight <= SHOWS or not excess
     said = Finding(
         detector="messages",

@@ -1,11 +1,15 @@
 """When the incident began, as far as metrics can tell: alerts fire late, and some say only when they fired."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from statistics import median
+from typing import NamedTuple
 
 from opsleuth.analysis.alert_measures import judge_alert_measures
 from opsleuth.analysis.log_onset import find_log_onset
+from opsleuth.analysis.ongoing_trouble import is_time_stated
+from opsleuth.analysis.past_questions import asks_about_past
 from opsleuth.analysis.records import MetricSeries, Recording, TimeRange
 from opsleuth.analysis.reported_trouble import find_reported_trouble
 from opsleuth.analysis.request_metrics import BEFORE_STATED, ServiceTraffic, traffic_by_service
@@ -106,14 +110,19 @@ def _rise_before_alert(recording: Recording, services: Iterable[ServiceTraffic])
     latest = window.end if alert.fired is None else min(window.end, alert.fired)
     begin = window.start if alert.stated is None else window.start - BEFORE_STATED
     looked_at = TimeRange(begin, window.end)
-    rise = _clearest_traffic_rise(services, looked_at, TimeRange(begin, latest + RATE_SECONDS))
+    span = TimeRange(begin, latest + RATE_SECONDS)
+    running_first = not (is_time_stated(alert) or asks_about_past(alert, alert.service or ""))
+    rise = _clearest_traffic_rise(services, looked_at, span, running_first=running_first)
     return None if rise is None else min(rise, latest)
 
 
 def _clearest_traffic_rise(
-    services: Iterable[ServiceTraffic], window: TimeRange, span: TimeRange
+    services: Iterable[ServiceTraffic], window: TimeRange, span: TimeRange, *, running_first: bool
 ) -> float | None:
-    """The rise inside `span` by the most spreads, of all latencies and failures in the window."""
+    """The rise inside `span` by the most spreads, of all latencies and failures in the window.
+
+    With `running_first` one that lasts to the end of the window goes before a larger one that has healed.
+    """
     rises = []
     for one in services:
         inside = [s for s in one.samples if window.start <= s.time <= window.end]
@@ -121,16 +130,45 @@ def _clearest_traffic_rise(
             {s.time: s.latency for s in inside if s.latency is not None},
             {s.time: s.failed for s in inside if s.failed is not None},
         ):
+            found = _find_noticeable_rises(course)
             rises += [
-                (score, -time)
-                for score, time in _find_noticeable_rise(course)
-                if span.start <= time <= span.end
+                (running_first and rise.running, rise.score, -rise.time)
+                for rise in (found if running_first else islice(found, 1))
+                if span.start <= rise.time <= span.end
             ]
-    return -max(rises)[1] if rises else None
+    return -max(rises)[2] if rises else None
 
 
-def _find_noticeable_rise(course: Mapping[float, float]) -> Iterable[tuple[float, float]]:
-    """The noticeable rise of a course, if it has one, as (spreads, time); of one that fell again, the rise before."""
+class _TrafficRise(NamedTuple):
+    """Where a course rose, by how many spreads, and whether it is still up at its end."""
+
+    score: float
+    time: float
+    running: bool
+
+
+def _find_noticeable_rises(course: Mapping[float, float]) -> Iterator[_TrafficRise]:
+    """The noticeable rise of a course, if it has one, and those after it fell again."""
+    while (rise := _find_noticeable_rise(course)) is not None:
+        score, time, usual, incident = rise
+        halfway = (usual + incident) / 2
+        after = [(t, value) for t, value in course.items() if t >= time]
+        yield _TrafficRise(score, time, median(value for _, value in after[-ENOUGH:]) > halfway)
+        healed = next(
+            (
+                i
+                for i in range(1, len(after) - ENOUGH + 1)
+                if all(value < halfway for _, value in after[i : i + ENOUGH])
+            ),
+            None,
+        )
+        if healed is None:
+            return
+        course = dict(after[healed:])
+
+
+def _find_noticeable_rise(course: Mapping[float, float]) -> tuple[float, float, float, float] | None:
+    """The noticeable rise of a course as (spreads, time, usual, incident); of one that fell again, the rise before."""
     times, values = list(course), list(course.values())
     while (turn := find_change_point(times, values)) is not None:
         place = times.index(turn)
@@ -141,5 +179,6 @@ def _find_noticeable_rise(course: Mapping[float, float]) -> Iterable[tuple[float
         usual, incident = median(before), quantile(after, 0.75)
         score = (incident - usual) / robust_spread(before, FLOOR_SHARE * abs(usual) or 1e-9)
         if score >= NOTICEABLE and min(len(before), len(after)) >= ENOUGH:
-            yield score, turn
-        return
+            return score, turn, usual, incident
+        return None
+    return None

@@ -31,6 +31,7 @@ from opsleuth.analysis.cluster.memory import with_memory
 from opsleuth.analysis.cluster.symptom_reasons import explain_symptoms
 from opsleuth.analysis.faint_signs import FAINT, doubt_faint_signs
 from opsleuth.analysis.first_lines import add_first_times
+from opsleuth.analysis.ongoing_trouble import find_earlier_troubles
 from opsleuth.analysis.onset import assumed_onset_of, with_detected_onset
 from opsleuth.analysis.outsiders import demote_outsiders
 from opsleuth.analysis.records import Finding, GradedChange, Ranking, Recording, Suspect
@@ -114,6 +115,7 @@ def rank_findings(recording: Recording, findings: Sequence[Finding]) -> Ranking:
         changes=[g for g in graded if g.grade != "innocent"][:MOST_CHANGES],
         also_moved=_find_other_moves(started, believable[:1]),
         later=later[:MOST_LATER],
+        earlier=find_earlier_troubles(recording, started.alert.onset),
     )
 
 

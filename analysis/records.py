@@ -306,7 +306,7 @@ class Ranking:
     causes of their own; `propagation` holds pairs of (cause, victim); `notes` says in words why each is where
     it is and what could not be looked at. `changes` are those that may have set it off, the surest first.
     `also_moved` is what else left its range on the first suspect, `later` what began elsewhere only after the trouble
-    that the question reports.
+    that the question reports, `earlier` what had healed before it began.
     """
 
     verdict: str
@@ -317,3 +317,4 @@ class Ranking:
     changes: Sequence[GradedChange] = ()
     also_moved: Sequence[Finding] = ()
     later: Sequence[Finding] = ()
+    earlier: Sequence[Finding] = ()

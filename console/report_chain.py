@@ -42,7 +42,7 @@ def explain_document(
     overturning = tuple(_list_overturning_facts(document, cause))
     every = (
         ReportSection("CAUSE" if cause else "ANSWER", (head,), 2, "prose"),
-        ReportSection("SURE", tuple(_describe_certainty(document, cause)), 2),
+        ReportSection("SURE", tuple(_describe_certainty(document, cause, times)), 2),
         ReportSection("SET OFF BY", tuple(_describe_change(cause, times)), 2),
         ReportSection("FACTS", tuple(_list_claims(document, cause, times, whole=whole)), 5),
         ReportSection(
@@ -78,10 +78,10 @@ def _list_chains(document: Document) -> Iterable[str]:
     yield from (" → ".join(map(str, chain)) for chain in chains)
 
 
-def _describe_certainty(document: Document, cause: Mapping[str, Any]) -> Iterable[str]:
+def _describe_certainty(document: Document, cause: Mapping[str, Any], times: TimeDisplay) -> Iterable[str]:
     if not cause:
         return
-    shown = list_shown_grounds(document, cause)
+    shown = list_shown_grounds(document, cause, times)
     missing = list_missing_grounds(document, cause)
     grounds = f"; shown: {', '.join(shown)}" if shown else ""
     lacking = f"; still missing: {', '.join(missing)}" if missing else ""

@@ -162,7 +162,7 @@ def _list_facts(document: Document, times: TimeDisplay) -> Iterable[str]:
         yield _format_harm(document, times)
         yield f"cause {causes[0]['confidence']}" if causes[0].get("confidence") else ""
     elif verdict == "healthy":
-        yield "Nothing is wrong, as far as the sources show"
+        yield "Healthy, as far as it was measured"
         yield _format_window(document, times)
     elif verdict == "answered":
         yield _first_sentence(document)

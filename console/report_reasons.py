@@ -72,15 +72,24 @@ _DERIVED_TOOLS = frozenset({"rank_suspects", "calculate", "evidence_read"})
 """Tools that reckon with the data of others: what they give is not another kind of data."""
 
 
-def list_shown_grounds(document: Document, cause: Mapping[str, Any]) -> list[str]:
-    """What is shown for a cause; no path where nothing else suffers, and no order where its own beginning is unknown."""
+def list_shown_grounds(document: Document, cause: Mapping[str, Any], times: TimeDisplay) -> list[str]:
+    """What is shown for a cause: no path where nothing else suffers, and an order only with what began later, and when."""
     shown = set(cause.get("shown") or ())
     joined = {str(name) for pair in document.get("propagation") or [] for name in pair}
     if cause.get("service") not in joined:
         shown.discard("path")
-    if _is_beginning_unknown(document, cause):
+    order = _describe_sequence(cause, times)
+    if not order or _is_beginning_unknown(document, cause):
         shown.discard("order")
-    return [words for name, words in GROUNDS.items() if name in shown]
+    return [f"{words}{order if name == 'order' else ''}" for name, words in GROUNDS.items() if name in shown]
+
+
+def _describe_sequence(cause: Mapping[str, Any], times: TimeDisplay) -> str:
+    """` (10:20:03Z, orders-api at 10:21:00Z)`; empty where nothing is recorded to have begun later."""
+    order = cause.get("sequence")
+    if not isinstance(order, Mapping):
+        return ""
+    return f" ({times.clock(order.get('began'))}, {order.get('later')} at {times.clock(order.get('later_began'))})"
 
 
 def _is_beginning_unknown(document: Document, cause: Mapping[str, Any]) -> bool:

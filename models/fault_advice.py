@@ -14,6 +14,7 @@ __all__ = [
     "FAULT_WORDS",
     "advice_for_external_host",
     "advice_for_fault",
+    "advice_for_memory_kill",
     "advice_unanswered",
 ]
 
@@ -155,6 +156,37 @@ _EXTERNAL_HOST_ADVICE: Mapping[str, tuple[str, ...]] = {
 def advice_for_external_host(kind: Kind, service: str, host: str) -> tuple[str, ...]:
     """Sentences of advice about the host that the service calls; empty for a fault that is not about the call."""
     return tuple(text.format(service=service, host=host) for text in _EXTERNAL_HOST_ADVICE.get(kind, ()))
+
+
+_MEMORY_ADVICE: Mapping[str, tuple[str, ...]] = {
+    "limit": (
+        "Raise the memory limit of {subject}, or find its leak: it was killed at the limit of its own control group, not because the host ran out.",
+        "Compare the memory of {subject} with its limit over the last days: a slow rise is a leak, a step came with a change or with load.",
+    ),
+    "container": (
+        "Raise the memory limit of {subject}, or find its leak: the kubelet reports its container as OOMKilled.",
+        "See that the node was not out of memory as a whole (event SystemOOM, `kubectl describe node`): then the limit is not the cause.",
+    ),
+    "host": (
+        "Find the biggest process of the host, as the whole host ran out of memory: `ps -eo pid,rss,comm --sort=-rss | head`. {killed} need not be the one that fills it.",
+        "Give what may grow a limit of its own (MemoryMax=, a container limit), or the host more memory.",
+    ),
+    "pressure": (
+        "Find what causes the memory pressure that systemd-oomd acted on: `systemd-cgtop -m`, `oomctl`.",
+        "Give {subject} a limit of its own (MemoryMax=), or exempt it: ManagedOOMPreference=avoid.",
+    ),
+    "heap": (
+        "Take a heap dump of {subject} and see what fills it.",
+        "Raise the heap limit of {subject} only if what fills it is needed.",
+    ),
+}
+
+
+def advice_for_memory_kill(scope: str, subject: str, process: str) -> tuple[str, ...]:
+    """Sentences of advice by what ran out of memory; empty where that is not known. `process` was killed, if it is named."""
+    killed = f"{process}, which was killed," if process else "The process that was killed"
+    at_limit = process if scope == "limit" and process else name_server(subject)
+    return tuple(text.format(subject=at_limit, killed=killed) for text in _MEMORY_ADVICE.get(scope, ()))
 
 
 def advice_unanswered(service: str) -> tuple[str, ...]:

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from opsleuth.models.follow_up_intents import IntentAnswer, answer_intent, find_intent, list_intent_lookups
 from opsleuth.models.planner import PlannerView
 from opsleuth.models.question_topics import QuestionSubjects, find_question_subjects, match_stem
 from opsleuth.state.calls import CallRequest
-from opsleuth.state.conclusion import Cause, Claim, Conclusion
+from opsleuth.state.conclusion import Cause, CauseChange, Claim, Conclusion
 from opsleuth.state.decision import Decision
 from opsleuth.state.fault_words import FAULT_WORDS
 from opsleuth.state.follow_up import FollowUp
@@ -38,7 +39,9 @@ _NO_ANSWER = frozenset({"note", "suspect_score", "calls", "called_by", "passes_t
 def decide_follow_up(view: PlannerView, about: FollowUp) -> Decision:
     """The look-ups that the question's nouns point at and nobody has made; after those, the answer."""
     subjects = find_subjects(view, about)
-    calls = [call for call in _plan_calls(subjects, view) if _is_new(call, view)]
+    intent = find_intent(view.state.question)
+    lookups = list_intent_lookups(intent, subjects, view, about) if intent else _list_lookups(subjects)
+    calls = [call for call in _plan_calls(lookups, subjects, view) if _is_new(call, view)]
     if calls:
         return Decision(
             reason=f"The question is about {_join_names(subjects)}.", calls=tuple(calls[:MOST_CALLS])
@@ -59,9 +62,11 @@ def find_subjects(view: PlannerView, about: FollowUp) -> QuestionSubjects:
     )
 
 
-def _plan_calls(subjects: QuestionSubjects, view: PlannerView) -> Iterator[CallRequest]:
+def _plan_calls(
+    lookups: Iterable[tuple[str, Mapping[str, Any]]], subjects: QuestionSubjects, view: PlannerView
+) -> Iterator[CallRequest]:
     purpose = f"what the question is about: {_join_names(subjects)}"[:1000]
-    for tool, arguments in _list_lookups(subjects):
+    for tool, arguments in lookups:
         if any(spec.name == tool for spec in view.tools):
             yield CallRequest(tool=tool, arguments=dict(arguments), purpose=purpose)
 
@@ -97,6 +102,8 @@ def _question_key(tool: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
 def answer_follow_up(view: PlannerView, about: FollowUp) -> Conclusion:
     """What the run blames, and a line for each fact about the subjects; the claims appear in the order of these lines."""
     subjects = find_subjects(view, about)
+    if intent := find_intent(view.state.question):
+        return _answer_with_measures(answer_intent(intent, subjects, view, about), view)
     found = choose_facts(_list_facts(view), subjects)
     empty = _find_empty_searches(view, subjects)[: MOST_SHOWN - len(found)]
     numbers = count(1)
@@ -110,7 +117,7 @@ def answer_follow_up(view: PlannerView, about: FollowUp) -> Conclusion:
     answered = bool(claims)
     claims += _claim_blame(about, view, next(numbers))
     lines = [
-        _open_answer(subjects, about, shown=bool(found)),
+        _open_answer(subjects, about, view, shown=bool(found)),
         *map(_end_line, map(render_fact, found)),
         *map(_describe_empty_search, empty),
     ]
@@ -124,21 +131,59 @@ def answer_follow_up(view: PlannerView, about: FollowUp) -> Conclusion:
     )
 
 
+def _answer_with_measures(found: IntentAnswer, view: PlannerView) -> Conclusion:
+    """The first sentence, then each line with a claim of its own."""
+    claims = tuple(
+        Claim(id=f"C{number}", text=text[:1000], evidence=(evidence,))
+        for number, (text, evidence) in enumerate(found.lines, 1)
+    )
+    return Conclusion(
+        verdict=Verdict.INCONCLUSIVE if found.missing else Verdict.ANSWERED,
+        answer="\n".join((found.first, *(text for text, _ in found.lines)))[:20_000],
+        not_available=tuple(view.not_available)[:40],
+        claims=claims,
+    )
+
+
 def _end_line(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _open_answer(subjects: QuestionSubjects, about: FollowUp, *, shown: bool) -> str:
-    """The first sentence: whether the run blames what the question is about, and what it blames."""
+def _open_answer(subjects: QuestionSubjects, about: FollowUp, view: PlannerView, *, shown: bool) -> str:
+    """The first sentence: whether the run blames what the question is about, and what it blames.
+
+    Neither yes nor no is said of what nothing was read about, nor of a change that only fits in place and time.
+    """
     causes = " and ".join(_name_cause(cause) for cause in about.causes[:2])
     blames = f"the run blames {causes}" if causes else "the run found no cause"
-    if subjects.asks_for_blame and any(is_blamed(cause, subjects) for cause in about.causes):
+    if not subjects.asks_for_blame:
+        return f"{blames[0].upper()}{blames[1:]}."
+    if any(is_blamed(cause, subjects) for cause in about.causes):
         return f"Yes: {blames}."
-    if subjects.asks_for_blame and causes and shown:
+    if coinciding := _find_coinciding_change(subjects, about):
+        return f"Not shown: the {coinciding.kind} of {coinciding.service} at {coinciding.at} fits in place and time only; {blames}."
+    if missing := _find_unread_tool(subjects, view):
+        return f"Not known, as nothing was read by {missing}; {blames}."
+    if causes and shown:
         return f"Not as far as the sources show: {blames}."
-    if subjects.asks_for_blame and causes:
+    if causes:
         return f"Nothing points to {_join_names(subjects)}: {blames}."
     return f"{blames[0].upper()}{blames[1:]}."
+
+
+def _find_coinciding_change(subjects: QuestionSubjects, about: FollowUp) -> CauseChange | None:
+    """The change that the question may mean and that the run shows as a coincidence."""
+    of_changes = any(topic.tool == "changes_list" for topic in subjects.topics)
+    changes = [cause.change for cause in about.causes if cause.change and cause.change.grade != "cause"]
+    meant = [c for c in changes if not subjects.services or c.service in subjects.services]
+    return meant[0] if of_changes and meant else None
+
+
+def _find_unread_tool(subjects: QuestionSubjects, view: PlannerView) -> str:
+    """The tool that shows the topic of the question and never gave an answer; empty where one did."""
+    tools = [topic.tool for topic in subjects.topics if topic.tool]
+    answered = {o.tool for o in view.observations if o.status in ("ok", "none_matched")}
+    return tools[0] if tools and not answered.intersection(tools) else ""
 
 
 def is_blamed(cause: Cause, subjects: QuestionSubjects) -> bool:
@@ -146,13 +191,20 @@ def is_blamed(cause: Cause, subjects: QuestionSubjects) -> bool:
     kinds = {kind for topic in subjects.topics for kind in topic.kinds}
     if subjects.services and cause.service not in subjects.services:
         return bool(
-            cause.change and cause.change.service in subjects.services and (not kinds or "deploy" in kinds)
+            (change := _set_off(cause))
+            and change.service in subjects.services
+            and (not kinds or "deploy" in kinds)
         )
     if kinds:
-        return cause.kind in kinds or bool(cause.change and "deploy" in kinds)
+        return cause.kind in kinds or bool(_set_off(cause) and "deploy" in kinds)
     words = [match_stem(word) for word in subjects.words]
     named = re.split(r"[^a-z0-9]+", f"{cause.service} {cause.metric or ''}".casefold())
     return bool(subjects.services) or any(part.startswith(word) for word in words for part in named)
+
+
+def _set_off(cause: Cause) -> CauseChange | None:
+    """The change that set the cause off; None where one only coincides."""
+    return cause.change if cause.change and cause.change.grade == "cause" else None
 
 
 def _claim_blame(about: FollowUp, view: PlannerView, number: int) -> list[Claim]:

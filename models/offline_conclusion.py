@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from opsleuth.analysis.memory_kills import MemoryKill, choose_memory_kill, read_memory_kill
 from opsleuth.models.fault_advice import (
     FAULT_WORDS,
 )
@@ -54,7 +55,8 @@ _LOOKED_AT = {
     "metrics": "metric series",
     "metrics_baseline": "metric series of the time before",
     "topology": "calls between services",
-    "traces": "spans",
+    "spans": "spans",
+    "traces": "traces",
     "logs": "log lines",
     "statements": "database statements",
 }
@@ -107,6 +109,7 @@ def _cause_conclusion(
     ruled_out += [
         _rule_out_later(f, ranking, ids) for f in ranking.record.get("later", ()) if f["service"] not in told
     ]
+    ruled_out += [_rule_out_earlier(f, ranking, ids) for f in ranking.record.get("earlier", ())]
     names = " and ".join(f"{c.cause.service} ({FAULT_WORDS[c.cause.kind]})" for c in cases)
     sentences = [
         f"{'Cause' if len(cases) == 1 else 'Causes'}: {names}.",
@@ -225,6 +228,7 @@ def _build_cause(
         any(f.get("detector") in {"silence", "unanswered"} for f in suspect["findings"]),
         _index_for_statement(suspect),
         _find_external_host(suspect),
+        _find_memory_kill(suspect, view),
     )
 
 
@@ -240,6 +244,23 @@ def _find_external_host(suspect: Suspect) -> str:
     """The host outside the system that the lines of the service name; empty where none does."""
     hosts = (str(f["figures"].get("host") or "") for f in suspect["findings"])
     return next(filter(None, hosts), "")
+
+
+def _find_memory_kill(suspect: Suspect, view: PlannerView) -> MemoryKill | None:
+    """What ran out of memory where the suspect was killed for lack of it: by its own findings, else by those of others."""
+    if suspect["kind"] != "out_of_memory":
+        return None
+    others = [s for s in ranked_suspects(view) if s["kind"] == "out_of_memory" and s is not suspect]
+    return choose_memory_kill(_read_memory_kills([suspect])) or choose_memory_kill(_read_memory_kills(others))
+
+
+def _read_memory_kills(suspects: Sequence[Suspect]) -> Iterable[MemoryKill]:
+    for finding in (f for s in suspects for f in s["findings"]):
+        figures = finding.get("figures") or {}
+        if scope := figures.get("memory_scope"):
+            yield MemoryKill(str(scope), str(figures.get("process") or ""))
+        elif kill := read_memory_kill(str(finding["text"])):
+            yield kill
 
 
 def _name_container(suspect: Suspect) -> str:
@@ -307,16 +328,26 @@ def _rule_out_later(finding: Finding, ranking: Observation, ids: "count[int]") -
     return RuledOut(hypothesis=str(finding["service"]), claims=(claim.id,)), claim
 
 
+def _rule_out_earlier(finding: Finding, ranking: Observation, ids: "count[int]") -> tuple[RuledOut, Claim]:
+    """What had healed before the trouble that runs began."""
+    claim = Claim(id=f"C{next(ids)}", text=str(finding["text"])[:1000], evidence=(ranking.evidence,))
+    return RuledOut(hypothesis=str(finding["service"]), claims=(claim.id,)), claim
+
+
 def _healthy_conclusion(ranking: Observation, view: PlannerView) -> Conclusion:
-    """Nothing is wrong now: what was looked at and found as usual."""
+    """What was measured is as usual: over which window, what was checked, and what was not there to check."""
     notes = [note for note in ranking.record["notes"] if not note.startswith("Not available")][:MOST_CLAIMS]
     claims = tuple(
         Claim(id=f"C{i}", text=n[:1000], evidence=(ranking.evidence,)) for i, n in enumerate(notes, 1)
     )
     looked = ", ".join(f"{n} {_LOOKED_AT.get(what, what)}" for what, n in ranking.record["looked_at"].items())
+    window = ranking.record.get("window") or {}
+    span = f", from {window['start']} to {window['end']}" if window.get("start") and window.get("end") else ""
+    absent = [_LOOKED_AT.get(name, name) for name in ranking.record.get("not_available", ())]
+    missing = f" Not there to check: {', '.join(absent)}." if absent else ""
     return Conclusion(
         verdict=Verdict.HEALTHY,
-        answer=f"Nothing is wrong in the window, as far as the sources show. Looked at: {looked}.",
+        answer=f"What was measured is as usual{span}. Checked: {looked}.{missing}",
         not_available=_not_available(view),
         recommendations=(recommend_threshold_check(claims),),
         claims=claims,

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from opsleuth.analysis.memory_kills import MemoryKill
 from opsleuth.models.fault_advice import (
     advice_for_external_host,
     advice_for_fault,
+    advice_for_memory_kill,
     advice_unanswered,
 )
 from opsleuth.models.planner import PlannerView
@@ -28,6 +30,7 @@ class CauseWithClaims(NamedTuple):
     unanswered: bool = False
     index_command: str = ""
     external_host: str = ""
+    memory_kill: MemoryKill | None = None
 
 
 def recommend_for_causes(
@@ -60,7 +63,10 @@ def _advice_for(case: CauseWithClaims) -> Sequence[str]:
         return texts
     if case.unanswered and case.cause.kind in {"dependency", "network_loss"}:
         return advice_unanswered(case.cause.service)
-    return advice_for_fault(case.cause.kind, case.subject or case.cause.service)
+    subject = case.subject or case.cause.service
+    if (kill := case.memory_kill) and (texts := advice_for_memory_kill(kill.scope, subject, kill.process)):
+        return texts
+    return advice_for_fault(case.cause.kind, subject)
 
 
 def _recommend_commands(case: CauseWithClaims) -> Iterable[Recommendation]:

@@ -111,10 +111,18 @@ CauseGround = Literal["order", "path", "mechanism", "counter_test"]
 CAUSE_GROUNDS: tuple[CauseGround, ...] = get_args(CauseGround)
 
 
-class Cause(FrozenModel):
-    """A component that is to blame. `confidence` and what is `shown` for it are computed by code, whatever the planner wrote.
+class CauseSequence(FrozenModel):
+    """When a cause was seen to begin, and the first of those that suffer which began later. Times RFC 3339, UTC."""
 
-    `entity` is the object of the platform behind it, where one is known.
+    began: Name
+    later: Name
+    later_began: Name
+
+
+class Cause(FrozenModel):
+    """A component that is to blame. `confidence`, what is `shown` for it and `sequence` are computed by code, whatever the planner wrote.
+
+    `entity` is the object of the platform behind it, where one is known; `sequence` is null where nothing began later.
     """
 
     service: Name
@@ -123,6 +131,7 @@ class Cause(FrozenModel):
     entity: CauseEntity | None = None
     confidence: Confidence = "possible"
     shown: Annotated[tuple[CauseGround, ...], Field(max_length=4)] = ()
+    sequence: CauseSequence | None = None
     claims: Annotated[tuple[ClaimId, ...], Field(max_length=20)] = ()
     change: CauseChange | None = None
 

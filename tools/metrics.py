@@ -20,6 +20,7 @@ from opsleuth.tools.recordings import (
     detect_findings,
     finding_record,
     is_within_span,
+    measure_impact,
     not_recorded_result,
     read_recording,
     require_service,
@@ -296,6 +297,7 @@ async def metrics_anomalies(arguments: MetricsAnomaliesArguments, context: ToolC
         "findings": [finding_record(finding) for finding in odd[: arguments.limit]],
         "as_usual": [finding_record(finding) for finding in as_usual[: arguments.limit]],
         "baseline": recording.metrics_baseline is not None,
+        "impact": await measure_impact(recording, arguments.service) if arguments.service else None,
     }
     return ToolResult(
         record=without_empty(record),

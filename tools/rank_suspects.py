@@ -86,6 +86,7 @@ def _ranking_record(
         "graded_changes": [_graded_change_record(graded) for graded in ranking.changes],
         "also_moved": [_move_record(finding) for finding in ranking.also_moved],
         "later": [_move_record(finding) for finding in ranking.later],
+        "earlier": [_move_record(finding) for finding in ranking.earlier],
         "changes_read": len(recording.changes or ()),
     }
     return record | {name: value for name, value in added.items() if value}

@@ -172,6 +172,27 @@ async def detect_findings(recording: Recording, signal: str, service: str | None
     return [finding for row in rows for finding in row if finding is not None]
 
 
+async def measure_impact(recording: Recording, service: str) -> list[dict[str, Any]]:
+    """The failing requests and the latency of the service, whether they moved or not."""
+    from opsleuth.analysis.service_impact import measure_service_impact
+
+    return [
+        without_empty(
+            {
+                "service": service,
+                "respect": one.respect,
+                "measure": one.measure,
+                "usual": round_figure(one.usual),
+                "now": round_figure(one.now),
+                "unit": one.unit,
+                "onset": format_rfc3339(one.onset),
+                "text": one.text,
+            }
+        )
+        for one in await asyncio.to_thread(measure_service_impact, recording, service)
+    ]
+
+
 def finding_record(finding: Finding) -> dict[str, Any]:
     """A detector's finding as JSON, without what is empty."""
     record = {

@@ -1,8 +1,9 @@
 """The four grounds that confirm a cause, each from facts: order, path, mechanism, counter-test."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from opsleuth.state.conclusion import Cause, CauseGround
+from opsleuth.state.conclusion import Cause, CauseGround, CauseSequence
 from opsleuth.verification.conclusion_basis import EvidenceView
 from opsleuth.verification.facts import Fact
 from opsleuth.verification.name_extraction import name_occurs_in
@@ -40,20 +41,47 @@ def _is_about(fact: Fact, service: str) -> bool:
     return name_occurs_in(service, [fact.subject.casefold()]) if fact.subject else False
 
 
+def find_cause_sequence(
+    cause: Cause, cited: Sequence[EvidenceView], evidence: Mapping[str, EvidenceView]
+) -> CauseSequence | None:
+    """The beginning of the cause and of the first that suffers later; None where that is nobody, or not later."""
+    every = [fact for view in evidence.values() for fact in view.typed_facts]
+    began = _find_earliest(
+        fact for view in cited for fact in view.typed_facts if _is_about(fact, cause.service)
+    )
+    later = _find_earliest(_list_suffering(every, cause.service))
+    if began is None or later is None or began.at_seconds >= later.at_seconds:
+        return None
+    return CauseSequence(began=str(began.fact.at), later=later.fact.subject, later_began=str(later.fact.at))
+
+
 def _is_first(own: Sequence[Fact], every: Sequence[Fact], service: str) -> bool:
     """Whether what is seen of the component begins no later than what is seen of those that suffer."""
-    began = _find_earliest(own)
-    suffered = _find_earliest(f for f in every if f.direction == "victim" and not _is_about(f, service))
+    began, suffered = _find_earliest(own), _find_earliest(_list_suffering(every, service))
     if began is None:
         return False
-    return suffered is None or began <= suffered + SAMPLING_STEP
+    return suffered is None or began.at_seconds <= suffered.at_seconds + SAMPLING_STEP
 
 
-def _find_earliest(facts: Iterable[Fact]) -> float | None:
-    onsets = (
-        f.at_seconds for f in facts if any(d.name == "onset" for d in f.details) or f.measure == "change"
+def _list_suffering(every: Sequence[Fact], service: str) -> Iterator[Fact]:
+    return (f for f in every if f.direction == "victim" and not _is_about(f, service))
+
+
+class _Beginning(NamedTuple):
+    """The row in which something is first seen to begin; seconds since the epoch."""
+
+    at_seconds: float
+    fact: Fact
+
+
+def _find_earliest(facts: Iterable[Fact]) -> _Beginning | None:
+    begun = (
+        _Beginning(seconds, f)
+        for f in facts
+        if any(d.name == "onset" for d in f.details) or f.measure == "change"
+        if (seconds := f.at_seconds) is not None
     )
-    return min((seconds for seconds in onsets if seconds is not None), default=None)
+    return min(begun, default=None, key=lambda one: one.at_seconds)
 
 
 def _has_path(every: Sequence[Fact], service: str) -> bool:

@@ -4,9 +4,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from opsleuth.state.calls import ResultStatus
-from opsleuth.state.conclusion import CAUSE_GROUNDS, Cause, CauseGround, Claim, Conclusion, Confidence
+from opsleuth.state.conclusion import (
+    CAUSE_GROUNDS,
+    Cause,
+    CauseGround,
+    CauseSequence,
+    Claim,
+    Conclusion,
+    Confidence,
+)
 from opsleuth.state.investigation import Hypothesis
-from opsleuth.verification.cause_grounds import list_cause_grounds
+from opsleuth.verification.cause_grounds import find_cause_sequence, list_cause_grounds
 from opsleuth.verification.conclusion_basis import DERIVED, EffectView, EvidenceView
 
 
@@ -27,10 +35,11 @@ def grade_cause(
 
 
 class CauseGrade(NamedTuple):
-    """How sure a cause is, and which of the four grounds are shown."""
+    """How sure a cause is, which of the four grounds are shown, and what began after it."""
 
     confidence: Confidence
     shown: tuple[CauseGround, ...]
+    sequence: CauseSequence | None = None
 
 
 def compute_confidence(
@@ -72,7 +81,7 @@ def grade_with_grounds(
         tested=tested,
         shown=shown,
     )
-    return CauseGrade(confidence, shown)
+    return CauseGrade(confidence, shown, find_cause_sequence(cause, views, evidence))
 
 
 def with_confidence(

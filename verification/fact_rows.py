@@ -155,8 +155,9 @@ def _read_weighed_rows(record: Record) -> Iterator[Fact]:
     for i, finding in list_rows(record.get("also_moved")):
         yield from read_finding(finding, ("also_moved", i))
     yield from _read_list(record, _RowShape("graded_changes", ("service",), ("summary",), measure="change"))
-    for i, finding in list_rows(record.get("later")):
-        yield from read_finding(finding, ("later", i))
+    for key in ("later", "earlier"):
+        for i, finding in list_rows(record.get(key)):
+            yield from read_finding(finding, (key, i))
 
 
 def _read_list(record: Record, shape: _RowShape) -> Iterator[Fact]:

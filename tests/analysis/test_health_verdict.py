@@ -27,7 +27,7 @@ def alerting(
 def test_a_metric_that_kept_its_level_is_healthy_and_says_its_range() -> None:
     (finding,) = find_unchanged_alert_metrics(alerting([*REST, 102.0, 99.0, 101.0, 100.0]))
     assert (finding.direction, finding.service, finding.metric) == ("healthy", "web", "latency")
-    assert (finding.figures["low"], finding.figures["high"]) == (97.0, 104.0)
+    assert (finding.figures["low"], finding.figures["high"]) == (99.0, 102.0)
     assert (finding.figures["usual_low"], finding.figures["usual_high"]) == (97.0, 104.0)
 
 

@@ -1,10 +1,13 @@
 """Why rivals lost, in words of the report, whatever their figures."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from opsleuth.console.report_reasons import explain_ruled_out, list_missing_grounds, list_shown_grounds
+from opsleuth.console.time_formats import TimeDisplay
 from opsleuth.state.conclusion_words import FAILED_FROM_FIRST_LINE
 
 WEIGHTS = st.floats(0, 1).map("{:.2f}".format)
@@ -31,18 +34,24 @@ def test_a_weaker_rival_is_told_how_far_it_is_behind(weaker: str, word: str) -> 
 @pytest.mark.parametrize("service", ["web", "orders-db"])
 @pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("throughout", [False, True])
+@pytest.mark.parametrize("followed", [False, True])
 def test_a_ground_counts_as_shown_only_where_the_report_holds_it(
-    service: str, *, joined: bool, throughout: bool
+    service: str, *, joined: bool, throughout: bool, followed: bool
 ) -> None:
     text = f"{service} {FAILED_FROM_FIRST_LINE}: 9 of its 10 lines" if throughout else f"{service} fails"
-    cause = {"service": service, "claims": ["C1"], "shown": ["order", "path", "mechanism"], "confidence": "likely"}  # fmt: skip
+    cause: dict[str, Any] = {"service": service, "claims": ["C1"], "shown": ["order", "path", "mechanism"], "confidence": "likely"}  # fmt: skip
     document = {
         "claims": [{"id": "C1", "text": text}],
         "propagation": [["gateway", service if joined else "cart"]],
     }
-    shown, missing = list_shown_grounds(document, cause), list_missing_grounds(document, cause)
+    if followed:
+        cause["sequence"] = {"began": "2026-11-29T10:20:03Z", "later": "gateway", "later_began": "2026-11-29T10:21:00Z"}  # fmt: skip
+    shown = list_shown_grounds(document, cause, TimeDisplay())
+    missing = list_missing_grounds(document, cause)
     assert ("a path from it to what fails" in shown) is joined
     assert "a path from it to what fails" not in missing
-    assert ("that it began first" in shown) is not throughout
+    first = "that it began first (10:20:03Z, gateway at 10:21:00Z)"
+    assert (first in shown) is (followed and not throughout)
+    assert any("began first" in words for words in shown) is (first in shown)
     assert ("that it began first" in missing) is throughout
     assert "how it does the harm" in shown

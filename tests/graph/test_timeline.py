@@ -113,6 +113,7 @@ def test_the_impact_is_that_of_the_alerting_service_failing_that_of_the_one_hurt
     found = summarize_impact(state(Verdict.INCONCLUSIVE, alerting=alerting), harms)
     assert found == {
         "text": text.partition(";")[0],
+        "service": alerting if text == WEB_SLOW else "db",
         "evidence": [evidence],
         "since": None,
         "figures": [],
@@ -132,3 +133,61 @@ def test_the_impact_tells_since_when_and_from_what_to_what() -> None:
     assert found["since"] == "2024-05-01T10:04:00Z"
     measures = [(row["measure"], row["usual"], round(row["now"], 6), row["unit"]) for row in found["figures"]]
     assert measures == [("latency_p50", 0.1, 2.0, "s"), ("failed requests", 0.1, 7.0, "%")]
+
+
+ASKED = [
+    {"service": "web", "respect": "failures", "measure": "failed requests", "usual": 0.2, "now": 12, "unit": "%", "onset": at(4), "text": "12 % of requests to web failed, usually 0.2 %"},
+    {"service": "web", "respect": "waiting", "measure": "p95_ms", "usual": 0.18, "now": 2.3, "unit": "s", "onset": at(5), "text": "p95_ms of web was 2.3 s, usually 0.18 s"},
+]  # fmt: skip
+DB_HARM = {"detector": "harm.waiting", "service": "db", "text": DB_SLOW, "onset": at(3), "figures": {"usual": 0.1, "incident": 1.0, "unit": "s"}}  # fmt: skip
+
+
+def test_the_impact_first_tells_of_the_service_that_was_asked_about() -> None:
+    found = summarize_impact(
+        state(Verdict.CAUSE_FOUND, "db"), [seen(1, impact=ASKED), seen(2, findings=[DB_HARM])]
+    )
+    assert found is not None
+    assert found["text"] == f"{ASKED[0]['text']}; {ASKED[1]['text']}"
+    assert (found["service"], found["since"], found["evidence"]) == ("web", at(4), ["E1"])
+    assert [row["measure"] for row in found["figures"]] == ["failed requests", "p95_ms"]
+
+
+@pytest.mark.parametrize(("rows", "missing"), [(ASKED[:1], "latency"), (ASKED[1:], "failing requests")])
+def test_what_is_not_measured_of_the_asked_service_is_said(rows: list[dict[str, Any]], missing: str) -> None:
+    found = summarize_impact(state(Verdict.CAUSE_FOUND, "db"), [seen(1, impact=rows)])
+    assert found is not None
+    assert found["text"] == f"{rows[0]['text']}; {missing} not measured"
+
+
+def test_the_measure_that_alarmed_leads_the_figures() -> None:
+    before = state(Verdict.CAUSE_FOUND, "db")
+    alarmed = before.model_copy(update={"alert": Alert(text="slow", service="web", metric="p95_ms")})
+    found = summarize_impact(alarmed, [seen(1, impact=ASKED)])
+    assert found is not None
+    assert found["figures"][0]["measure"] == "p95_ms"
+
+
+def test_harm_elsewhere_stands_behind_what_the_asked_service_shows() -> None:
+    calm = [{**row, "onset": None} for row in ASKED]
+    elsewhere = DB_SLOW.partition(";")[0]
+    for asked, text in ((calm, f"{ASKED[0]['text']}; {ASKED[1]['text']}; {elsewhere}"), ([], f"web: not measured; {elsewhere}")):  # fmt: skip
+        found = summarize_impact(
+            state(Verdict.CAUSE_FOUND, "db"), [seen(1, impact=asked), seen(2, findings=[DB_HARM])]
+        )
+        assert found is not None
+        assert found["text"] == text
+        assert [row["service"] for row in found["figures"]] == ["db"]
+
+
+def test_lines_of_requests_tell_the_share_that_metrics_do_not() -> None:
+    text = "342 of 799 requests of web ended in a 5xx status (43 %; 502: 342) from 10:20Z to 10:59Z, before 0 of 1601: all of them GET /a"
+    figures = {"failed": 342, "requests": 799, "baseline": 0, "baseline_requests": 1601}
+    row = {"detector": "log_statuses", "service": "web", "text": text, "onset": at(4), "figures": figures}
+    found = summarize_impact(
+        state(Verdict.CAUSE_FOUND, "web"), [seen(1, suspects=[{"service": "web", "findings": [row]}])]
+    )
+    assert found is not None
+    assert (
+        found["text"] == "342 of 799 requests of web failed (43 %), before 0 of 1,601; latency not measured"
+    )
+    assert found["figures"][0]["usual"] == 0

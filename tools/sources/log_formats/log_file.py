@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +21,7 @@ from opsleuth.tools.sources.log_formats.encodings import (
 )
 from opsleuth.tools.sources.log_formats.names import FileNames, names_of_file
 from opsleuth.tools.sources.log_formats.recognition import RecognizedFormats, chosen_formats, recognize_lines
+from opsleuth.tools.sources.log_formats.server_files import server_of_file
 from opsleuth.tools.sources.log_formats.whole_lines import (
     expand_otlp,
     join_cri_parts,
@@ -77,6 +78,8 @@ class LogFile:
         self.is_document = _is_document(head.removeprefix(b"\xef\xbb\xbf"))
         self.names = names_of_file(path)
         self.formats = chosen_formats(rules.format, rules.pattern) or self._recognize(head, others, rules)
+        if server := server_of_file(path, tuple(self.formats.counts)):
+            self.names = replace(self.names, service=server)
         self.reader = LogLineReader(
             rules.zone,
             rules.meanings,
