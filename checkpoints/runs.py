@@ -172,10 +172,12 @@ class RunsTable:
             return self._existing(newest["id"])
         if len(prefix) > LONGEST_ID:
             raise NotFoundError(f"no run {prefix[:40]!r}…: an id looks like inv-20261129-7k3f")
+        if whole := self.get(prefix):
+            return whole  # through the index: a few letters are looked for among all ids
         tail = prefix.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         found = [r["id"] for r in self._db.rows(_FIND, {"prefix": prefix, "tail": tail, "project": project})]
-        if prefix in found or (len(found) == 1 and prefix):
-            return self._existing(prefix if prefix in found else found[0])
+        if len(found) == 1 and prefix:
+            return self._existing(found[0])
         if found and prefix:
             raise AmbiguousIdError(f"{len(found)} runs begin with {prefix!r}", found[:5])
         raise NotFoundError(f"no run {prefix!r}", self._near(prefix, project))

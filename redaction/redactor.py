@@ -154,12 +154,14 @@ class Redactor:
         if len(text) < _LARGE_PART:
             walk = _RedactionPass(self, references=True)
             return RedactedValue(walk.value({key: item}), walk.count)
-        if text not in self._parts:
+        part = self._parts.pop(text, None)
+        if part is None:
             walk = _RedactionPass(self, references=True)
-            self._parts[text] = RedactedValue(walk.value({key: item}), walk.count)
-            if len(self._parts) > _MOST_PARTS:
+            part = RedactedValue(walk.value({key: item}), walk.count)
+            if len(self._parts) >= _MOST_PARTS:
                 del self._parts[next(iter(self._parts))]
-        return self._parts[text]
+        self._parts[text] = part  # the last one used comes last: parts of one run alone are dropped first
+        return part
 
     def for_display(self, value: JSON) -> JSON:
         """A JSON value without secrets, whose strings cannot act on a screen."""
@@ -181,12 +183,12 @@ class Redactor:
         if context_secrets.may_hold_context_secrets(text):
             yield context_secrets.find_context_secrets
         low = secret_patterns.lower_keeping_length(text)
-        if any(mark in low for mark in secret_patterns.HEADER_MARKS):
+        if any(map(low.__contains__, secret_patterns.HEADER_MARKS)):
             yield secret_patterns.find_header_secrets
         if "secret" in low and "data" in low:
             yield manifests.find_manifest_secrets
         yield from self._command_finders(text)
-        if any(mark in low for mark in named_values.NAME_MARKS):
+        if any(map(low.__contains__, named_values.NAME_MARKS)):
             yield named_values.find_named_values
             yield named_values.find_directives
         if vendor_tokens.may_hold_tokens(text):

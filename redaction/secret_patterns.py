@@ -146,6 +146,8 @@ class KeyLines:
 
     def find_rest(self, text: str) -> list[FoundSecret]:
         """What belongs to a key that began in a string before; remembers a key that begins here and does not end."""
+        if not self._open and "PRIVATE KEY" not in text:
+            return []
         ends = compile_regex(_KEY_END).search(text)
         begins = (
             [match.end() for match in compile_regex(_KEY_BEGIN).finditer(text)]

@@ -65,7 +65,7 @@ def views_of(text: str) -> Iterator[TextView]:
 
 def _read_escapes(text: str) -> TextView | None:
     """One level of escapes read; None where there is none."""
-    if _PLAIN.fullmatch(text) and not any(mark in text for mark in _MARKS):
+    if _PLAIN.fullmatch(text) and not any(map(text.__contains__, _MARKS)):
         return None
     parts, starts, origins = list[str](), list[int](), list[tuple[int, int]]()
     length, done = 0, 0

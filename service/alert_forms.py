@@ -1,7 +1,7 @@
 """Alerts as documents: in our own form, as a request of their own, and as they are stored."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from opsleuth.state.json_types import JSON
 
 _NOT_OWN = ("name", "over", "muted", "unevaluated", "unread")
 """Fields of an alert that was received, and that our own form does not have."""
+_FIELDS = tuple(field.name for field in fields(ReceivedAlert))
 
 
 def alert_from_own_form(document: Mapping[str, Any]) -> ReceivedAlert:
@@ -39,7 +40,8 @@ def alert_to_json(alert: ReceivedAlert) -> dict[str, Any]:
         name: moment.isoformat() if (moment := getattr(alert, name)) else None
         for name in ("fired_at", "onset")
     }
-    return {**asdict(alert), **times, "labels": dict(alert.labels)}
+    plain = {name: getattr(alert, name) for name in _FIELDS}
+    return {**plain, **times, "labels": dict(alert.labels), "unread": list(alert.unread)}
 
 
 def alert_from_json(document: Mapping[str, Any]) -> ReceivedAlert:

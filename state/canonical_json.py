@@ -2,15 +2,18 @@
 
 import hashlib
 import json
+import re
 
 from opsleuth.state.json_types import JSON
+
+_WHOLE_FLOAT = re.compile(r"\.0(?![^\],}])")
+"""How `json` writes a float that is whole and below 2**53; a string may hold the same characters."""
 
 
 def to_canonical_json(value: JSON) -> str:
     """JSON text with sorted keys and no spaces; 1.0 and 1 are spelt alike, as JSON numbers they are equal."""
-    return json.dumps(
-        _normalize_numbers(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    text = _dump_sorted(value)
+    return _dump_sorted(json.loads(text, parse_float=_parse_number)) if _WHOLE_FLOAT.search(text) else text
 
 
 def parse_json_text(text: str | bytes) -> JSON:
@@ -26,11 +29,11 @@ def canonical_sha256(value: JSON) -> str:
     return hashlib.sha256(to_canonical_json(value).encode()).hexdigest()
 
 
-def _normalize_numbers(value: JSON) -> JSON:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    if isinstance(value, dict):
-        return {key: _normalize_numbers(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_normalize_numbers(item) for item in value]
-    return value
+def _dump_sorted(value: JSON) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _parse_number(text: str) -> float:
+    """A whole number as an integer, as far as floats can count."""
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number

@@ -89,7 +89,7 @@ class PostgresDatabase(FencedDatabase):
             raise self.lost
         with self.using() as connection:
             cursor = self.line.send_statement(_fill_statement(connection, sql, parameters))
-            return cursor.fetchall() if cursor.description else []
+            return cursor.fetchall() if cursor.pgresult and cursor.pgresult.nfields else []
 
     def change(self, sql: str, parameters: Parameters = ()) -> int:
         with self.using() as connection, self._fenced():

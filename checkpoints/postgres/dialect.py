@@ -65,7 +65,9 @@ class PostgresRow:
 
 def by_name(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], PostgresRow]:
     """What makes rows of a cursor's results."""
-    at = {column.name: number for number, column in enumerate(cursor.description or ())}
+    result, encoding = cursor.pgresult, cursor.connection.info.encoding
+    names = [result.fname(number) or b"" for number in range(result.nfields)] if result else []
+    at = {name.decode(encoding): number for number, name in enumerate(names)}
     return lambda values: PostgresRow(at, values)
 
 

@@ -62,8 +62,9 @@ def queue_run(store: Store, request: StartRequest, clock: Clock) -> RunRow:
 
 def redact_first_state(store: Store, state: Investigation) -> dict[str, Any]:
     """The first state without the secrets in its question and its alert: checkpoints hold what is given here."""
-    clean: dict[str, Any] = store.redactor(to_json(state)).value
-    return to_json(Investigation.model_validate(clean))
+    plain = to_json(state)
+    clean: dict[str, Any] = store.redactor(plain).value
+    return plain if clean == plain else to_json(Investigation.model_validate(clean))
 
 
 def request_of(row: RunRow) -> StartRequest:
@@ -94,7 +95,7 @@ def with_first_state(row: RunRow, state: Mapping[str, Any], services: tuple[str,
 def _refuse_secrets(store: Store, settings: Mapping[str, Any]) -> None:
     """A secret is not stored, so that whoever reads the settings again would ask with its mark instead."""
     kept = store.redactor.settings(settings).value
-    if place := next(_differing_paths(settings, kept), None):
+    if kept != settings and (place := next(_differing_paths(settings, kept), None)):
         raise ConfigError(
             f"the setting {place} holds a secret itself, and a run is stored without secrets: name the place where the "
             'secret lies instead, as in secret_headers = { X-Api-Key = { env = "NAME" } } (docs/sources.md)'

@@ -1,11 +1,13 @@
 """The index of runs: finding one, listing many, lineage, and rows that are damaged."""
 
+import sqlite3
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from opsleuth.checkpoints.database import Parameters
 from opsleuth.checkpoints.errors import (
     AmbiguousIdError,
     ConflictError,
@@ -14,6 +16,7 @@ from opsleuth.checkpoints.errors import (
 )
 from opsleuth.checkpoints.processes import this_process
 from opsleuth.checkpoints.runs import RunRow
+from opsleuth.checkpoints.sqlite.database import SqliteDatabase
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.run_status import ExitCode, Status, StopReason, Verdict
@@ -85,6 +88,22 @@ def test_find_by_a_few_letters(store: Store, clock: FakeClock) -> None:
         store.runs.find("inv-2026")
     assert raised.value.near == (second, first)
     assert raised.value.exit_code is ExitCode.NOT_FOUND
+
+
+def test_a_whole_id_is_found_without_a_look_at_the_other_ids(
+    store: Store, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(store, f"{run}2")
+    asked, read = list[str](), SqliteDatabase.rows
+
+    def rows(database: SqliteDatabase, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
+        asked.append(sql)
+        return read(database, sql, parameters)
+
+    monkeypatch.setattr(SqliteDatabase, "rows", rows)
+    assert store.runs.find(run).id == run
+    assert len(asked) == 1
+    assert "WHERE id = ?" in asked[0]
 
 
 @pytest.mark.parametrize("wrong", ["inv-20261129-7k3g", "zzzz", "", "%", "_", "inv-20261129-7k3f2"])

@@ -360,3 +360,13 @@ def test_a_count_of_objects_is_no_secret(record: dict[str, Any]) -> None:
 )
 def test_a_number_that_is_no_count_stays_a_secret(record: dict[str, Any]) -> None:
     assert Redactor()(record).hits == 1
+
+
+def test_settings_that_all_runs_share_stay_remembered_among_parts_of_single_runs() -> None:
+    redactor = Redactor(known=())
+    sources = {"calls": {f"web-{n}": [f"service-{n}"] for n in range(60)}}
+    first = redactor.settings({"sources": sources}).value["sources"]
+    for number in range(40):
+        state = {"question": f"is service {number} slow?", "text": "it answers slowly " * 40}
+        kept = redactor.settings({"sources": sources, "state": state}).value
+    assert kept["sources"] is first

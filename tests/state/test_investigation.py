@@ -92,3 +92,16 @@ def test_equal_arguments_have_equal_digests(values: dict[str, object]) -> None:
     backwards = dict(reversed(list(values.items())))
     assert canonical_sha256(values) == canonical_sha256(backwards)
     assert to_canonical_json(values) == to_canonical_json(backwards)
+
+
+@given(st.integers(-(2**53) + 1, 2**53 - 1), st.text())
+def test_whole_floats_are_spelt_as_integers_and_texts_stay(number: int, text: str) -> None:
+    strings = {"text": text, "like a number": f"{number}.0,", "version": "[1.0]"}
+    assert to_canonical_json({"n": [float(number)], **strings}) == to_canonical_json(
+        {"n": [number], **strings}
+    )
+
+
+def test_other_floats_keep_their_digits() -> None:
+    values = [0.05, 1.5, 1e16, 2.5e-7, -0.0, 3.0]
+    assert to_canonical_json(values) == "[0.05,1.5,1e+16,2.5e-07,0,3]"
