@@ -26,7 +26,7 @@ _IDLE_SUBJECT = re.compile(
 )
 # Lines that say something, count something or explain something, and change nothing.
 _IDLE_LINE = re.compile(
-    r"^\s*(//|#(?!include|define|if|el|end)|--\s|/?\*|<!--|\"\"\"|''')|^\s*[\])}(,;]*\s*$"
+    r"^\s*(//|#(?!include|define|if|el|end)|--\s|/?\*|<!--|\"\"\"|''')|^[\s\])}(,;]*$"
     r"|\b(log|logger|logging|slog|zap|console|LOG_\w+|_?metrics?|prometheus|statsd)\b\s*[.:(]|\b(New|Must)?(Counter|Histogram|Gauge)\w*\b"
     r"|SetAttributes|attribute\.|^\s*(Name|Help|Buckets)\s*:|\bimport\b",
 )

@@ -48,7 +48,7 @@ _TIME_TROUBLE = re.compile(
 )
 _NULL_TROUBLE = re.compile(
     r"nil pointer|null ?pointer|nullreference|nonetype|of undefined|of null|keyerror|indexerror|attributeerror|typeerror"
-    r"|panic|segmentation|sigsegv|index out of (range|bounds)|unwrap|unhandled|nosuchelement|exception|divi\w+ by zero"
+    r"|panic|segmentation|sigsegv|index out of (range|bounds)|unwrap|unhandled|nosuchelement|exception|divi\w{1,20} by zero"
 )
 _LOAD_TROUBLE = re.compile(
     r"slow quer|slow request|slow_query|rows|latency|quer(y|ies)|throttl|capacity|throughput|quota|\bcpu\b|exceeded"
@@ -100,7 +100,7 @@ _BOUND = re.compile(
 )
 _LOOP = re.compile(r"\bfor\b|\bforeach\b|\.each\b|\.map\(|\bwhile\b", re.IGNORECASE)
 _REMOTE_CALL = re.compile(
-    r"\bselect\b.{0,80}\bfrom\b|\b\w*(query|fetch|lookup|find|load|put_?item|get_?item|request|rpc|execute)\w*\s*\(|\.(get|post|put|send|exec)\w*\(",
+    r"\bselect\b.{0,80}\bfrom\b|(query|fetch|lookup|find|load|put_?item|get_?item|request|rpc|execute)\w{0,60}\s{0,60}\(|\.(get|post|put|send|exec)\w*\(",
     re.IGNORECASE,
 )
 _SQL = re.compile(

@@ -15,7 +15,7 @@ from opsleuth.analysis.records import Finding, MetricSeries, Recording
 # Twice an even share, and half as much more than before: no balancer strays that far by itself.
 TIMES_EVEN = 1.7
 ENOUGH_SAMPLES = 4
-_NUMBERED = re.compile(r"[_.-]?\d+$")
+_NUMBERED = re.compile(r"[_.-]?(?<!\d)\d+$")
 
 
 def find_imbalance(recording: Recording) -> list[Finding]:

@@ -30,6 +30,8 @@ _NAMED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("count", r"_(total|count|sum)(_|$)"),
     )
 )
+_LONGEST_NAME = 300
+"""Characters of a metric's name that are looked at: patterns over a name may take the square of its length."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAMES_SHARE = re.compile(
     r"utili[sz]ation|saturation|(error|fail\w*|success|hit|miss|cancel\w*)_?rate$|availability"
@@ -42,7 +44,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 def to_snake_case(name: str) -> str:
     """`CPUUtilization` and `cpu-utilization` as `cpuutilization` and `cpu_utilization`: one form for matching."""
-    return re.sub(r"\W+", "_", _CAMEL.sub("_", name)).lower()
+    return re.sub(r"\W+", "_", _CAMEL.sub("_", name[:_LONGEST_NAME])).lower()
 
 
 def infer_unit(metric: str, unit: str, values: Sequence[float] = ()) -> str:

@@ -20,10 +20,10 @@ _RESOLVERS = frozenset({"kube-dns", "coredns", "rke2-coredns-rke2-coredns", "dns
 _NODE_CACHE = "169.254.20.10"
 # Plugins that answer in the place of the cluster's records.
 _ANSWERS = re.compile(
-    r"^\s*(template\s.*|rcode\s+(?:NXDOMAIN|SERVFAIL|REFUSED).*|erratic.*|rewrite\s+name\s.*cluster\.local.*)$",
+    r"^[^\S\n]*(template\s.*|rcode\s+(?:NXDOMAIN|SERVFAIL|REFUSED).*|erratic.*|rewrite\s+name\s.*cluster\.local.*)$",
     re.MULTILINE,
 )
-_PLUGIN = re.compile(r"^\s*kubernetes\s", re.MULTILINE)
+_PLUGIN = re.compile(r"^[^\S\n]*kubernetes\s", re.MULTILINE)
 
 
 def find_broken_naming(view: ClusterView) -> Iterator[Deviation]:
