@@ -13,10 +13,11 @@ _OWN = frozenset(["text", "service", "metric", "severity", "fired_at", "onset", 
 _TITLES = (
     "title", "name", "alertname", "alert_name", "alertName", "rule_name", "ruleName", "monitor_name", "monitorName", "check_name", "check",
     "subject", "headline", "problem_title", "ProblemTitle", "event_name", "incident_name", "condition_name", "trigger_name",
+    "event_title",
 )  # fmt: skip
 _TEXTS = (
     "text", "description", "summary", "message", "details", "body", "reason", "output", "event_message", "comment", "problem_details",
-    "ProblemDetailsText", "msg", "condition",
+    "ProblemDetailsText", "msg", "condition", "event_msg",
 )  # fmt: skip
 _SEVERITIES = (
     "severity",
@@ -31,7 +32,15 @@ _SEVERITIES = (
 _SERVICES = (
     "service", "service_name", "serviceName", "app", "app_kubernetes_io_name", "application", "deployment", "statefulset", "component",
 )  # fmt: skip
-_METRICS = ("metric", "metric_name", "metricName", "MetricName")
+_METRICS = (
+    "metric",
+    "metric_name",
+    "metricName",
+    "MetricName",
+    "alert_metric",
+    "alertMetric",
+    "metric_query",
+)
 _ONSETS = (
     "startedAt", "started_at", "startsAt", "starts_at", "start_time", "startTime", "start", "since", "onset", "first_seen", "firstSeen",
     "first_occurrence", "firstOccurrence", "triggered_at", "triggeredAt", "activeAt", "began", "opened_at", "openedAt",
@@ -63,6 +72,39 @@ _WITHIN = (
     "detail",
     "monitor",
 )
+_HEADINGS = frozenset(_TITLES) - {"name", "check"} | {"summary", "check"}
+"""What a line of a log seldom has beside its message."""
+_ALERT_WORDS = frozenset((
+    "severity", "priority", "urgency", "criticality", "alert_level", "alert_type", "alert_transition", "alert_status", "alert_metric", "alert_id",
+    "ProblemSeverity", "ProblemState", "triggered_at", "triggeredAt", "silence_url", "silenceURL", "runbook", "runbook_url", "monitor_id",
+))  # fmt: skip
+_STATES = (
+    "status",
+    "state",
+    "current_state",
+    "currentState",
+    "alert_state",
+    "new_state",
+    "hoststate",
+    "servicestate",
+)
+_TROUBLED = frozenset(
+    (
+        "firing",
+        "alerting",
+        "triggered",
+        "alarm",
+        "critical",
+        "warning",
+        "problem",
+        "open",
+        "down",
+        "unknown",
+        "resolved",
+        "recovered",
+        "ok",
+    )
+)
 _FOREIGN = frozenset((*_TITLES, *_TEXTS, *_ONSETS, *_SENT, *_METRICS, *_SEVERITIES, *_SERVICES)) - _OWN
 _MOST_LABELS = 60
 _LONGEST = 4_000
@@ -91,6 +133,20 @@ def read_unknown_alert(document: Document) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
+def looks_like_alert(document: Document) -> bool:
+    """Whether a document that stands alone announces trouble: a heading, and a severity, a state or times of an alert."""
+    parts = [document, *_find_nested_objects(document)]
+    headed = any(part.keys() & _HEADINGS for part in parts)
+    graded = any(part.keys() & _ALERT_WORDS for part in parts)
+    states = (part.get(name) for part in parts for name in _STATES)
+    troubled = any(isinstance(state, str) and state.casefold() in _TROUBLED for state in states)
+    return (headed and (graded or troubled)) or (
+        troubled
+        and _first_text(parts, _TEXTS) is not None
+        and bool(document.keys() & {"host", "service", "check", "name"})
+    )
+
+
 def _find_nested_objects(document: Document) -> Iterator[Document]:
     """Objects in which systems wrap what they tell, outer ones first."""
     for name in _WITHIN:
@@ -114,7 +170,9 @@ def _collect_labels(parts: list[Document]) -> dict[str, str]:
 
 
 def _read_pairs(value: JSON) -> Iterator[tuple[str, str]]:
-    """An object, a list of `key:value`, or a list of objects with a key and a value."""
+    """An object, a list of `key:value` or a text of them with commas, or a list of objects with a key and a value."""
+    if isinstance(value, str):
+        value = value.split(",")
     if isinstance(value, Mapping):
         yield from (
             (str(k), str(v)[:_LONGEST_LABEL]) for k, v in value.items() if isinstance(v, str | int | float)

@@ -60,6 +60,10 @@ _WORDS_OF_ROLE = {
     "replication_lag": r"replica\w*|lag",
     "restarts": r"restart\w*",
 }
+# Units and statistics in names, which alerts seldom repeat.
+_SAYS_NOTHING = re.compile(
+    r"p\d+|avg|mean|max|min|total|count|sum|seconds?|secs?|ms|bytes|ratio|percent|pct|value|per|rate"
+)
 # Words in names that say which kind of fault a measure is about, where no role does.
 _KIND_OF_WORDS = (
     ("quota", r"throttl|quota|capacity_exceeded|rate_limit"),
@@ -120,7 +124,8 @@ def find_alert_measures(recording: Recording) -> list[MetricSeries]:
     alert, metrics = recording.alert, recording.metrics or ()
     if alert.metric:
         named = [s for s in metrics if to_snake_case(s.metric) == to_snake_case(alert.metric)]
-        return [s for s in named if s.service == alert.service] if alert.service else named
+        # The service of the alert may be what its hosts are called together: then the metric alone says what it is about.
+        return [s for s in named if s.service == alert.service] or named
     if alert.service is None:
         return []
     return [s for s in metrics if s.service == alert.service and _fits_words(s, alert)]
@@ -128,11 +133,18 @@ def find_alert_measures(recording: Recording) -> list[MetricSeries]:
 
 def _fits_words(series: MetricSeries, alert: AlertFacts) -> bool:
     text = alert.text.lower()
-    if to_snake_case(series.metric) in to_snake_case(text):
+    if to_snake_case(series.metric) in to_snake_case(text) or _are_all_words_in(series.metric, text):
         return True
     role = find_metric_role(series.metric, series.unit, series.values)
     words = _WORDS_OF_ROLE.get(role.name) if role else None
     return bool(words and re.search(rf"\b({words})\b", text))
+
+
+def _are_all_words_in(metric: str, text: str) -> bool:
+    """Whether the alert says every word of the name, in any spelling: `KafkaConsumerLag` and `kafka_consumer_lag`."""
+    words = [word for word in to_snake_case(metric).split("_") if word and not _SAYS_NOTHING.fullmatch(word)]
+    squeezed = re.sub(r"[^a-z0-9]", "", text)
+    return len(words) > 1 and all(word in squeezed for word in words)
 
 
 def judge_measure(recording: Recording, series: MetricSeries) -> WindowJudgement:

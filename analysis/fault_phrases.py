@@ -129,6 +129,7 @@ _MACHINE = (
         r"no space left|(ran|running|run) out of (disk |storage )?space|insufficient (disk|storage|free) space",
         r"\benospc\b|\bdisk(space)? (is )?full\b|could not extend file|disk quota exceeded|flood[- ]stage",
         r"(storage|disk)( space)?( is( getting)?)? critically low|critically low (on )?(storage|disk)",
+        r"not enough space on (the |this )?(disk|device|volume|drive)|(disk|drive|volume) (is|was) full\b",
         r"(allocated|provisioned) storage .{0,40}(exhausted|full)|exhausted (its|the) \w* ?storage",
     ),
     _build_phrase_rule(
@@ -143,9 +144,10 @@ _MACHINE = (
     _build_phrase_rule(
         "disk",
         NAMES_CAUSE,
-        "read-only|i/o|fsync|blocked for",
+        "read-only|i/o|fsync|datasync|blocked for",
         # Runtimes call a broken connection an I/O error too: what follows tells which of the two is meant.
         r"read-only file ?system|fsync (failed|error)|blocked for more than \d+ sec",
+        r"\bslow (disk |wal )?f(data)?sync\b|f(data)?sync\b.{0,30}\b(took|taking) too long",
         rf"\bi/o error\b(?!{_OF_NETWORK})",
     ),
     _build_phrase_rule(
@@ -190,7 +192,9 @@ _NAMES_AND_RIGHTS = (
         "resolv|not known|no such host|getaddrinfo|enotfound|eai_again|unknownhost|nxdomain|servfail|nodename|dns|lookup|not found in upstream",
         r"could not resolve host\b|name or service not known|temporary failure in name resolution",
         r"failed to resolve (host|name|address)|name resolution (failed|error)|no such host\b|getaddrinfo",
-        r"\benotfound\b|\beai_again\b|unknownhost\w*|\bnxdomain\b|\bservfail\b|nodename nor servname",
+        r"\benotfound\b|\beai_again\b|unknownhost\w*|\bservfail\b|nodename nor servname",
+        # Resolvers answer so all day long, and write every answer down.
+        r"\bnxdomain\b(?!,? (qr\b|mitigating\b)|.{0,120}\bretrying\b)",
         r"host not found in upstream|\bdns\b.{0,30}\b(fail\w*|time\w* ?out|error)",
         r"lookup \S+( on \S+)?: .{0,80}(i/o timeout|server misbehaving)",
     ),
@@ -245,7 +249,8 @@ _DATABASES = (
         r"too many (open )?(connections|clients)|connection slots are reserved|\bmax_connections\b|no more connections",
         r"max\w{0,30} (number of )?(client |database )?connections? (has been |was |is )?(reached|exceeded)",
         r"reached .{0,30}\bmax\w{0,30} (number of )?(client |database )?connections?|connection limit .{0,20}(reached|exceeded)",
-        r"(connection )?pool (is |was |has been )?(exhausted|empty|timed out)|queuepool limit",
+        r"(connection )?pool (is |was |has been )?(exhausted|empty|timed out)|queuepool limit|max(imum)? pool size (was |is |has been )?reached",
+        r"time\w{0,8} ?out\b.{0,60}\b(obtain\w{0,8}|acquir\w{0,8}|get\w{0,8}|wait\w{0,8}( for)?) a (\w{1,20} )?connection from (the|a) (\w{1,20} )?pool",
         r"connection is not available, request timed out|(acquir\w*|obtain\w*|get\w*) (a |jdbc )?connection.{0,20}time\w* ?out",
     ),
     _build_phrase_rule(

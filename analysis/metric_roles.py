@@ -73,6 +73,7 @@ _ROLES: tuple[tuple[str, str], ...] = (
         (
             r"(waiting|pending|queued|in_?flight)_?requests|requests_?(waiting|pending|queued|in_?flight)"
             r"|queue\w*_?(depth|length|len|size)|backlog|queue_?(depth|length|len|size)"
+            r"|(consumer|group|topic|partition|records?|offsets?|kafka)\w*_?lag(_|$)"
         ),
     ),
     ("success", r"availability|success"),
@@ -130,9 +131,11 @@ def find_metric_role(metric: str, unit: str, values: Sequence[float] = ()) -> Me
     """
     name = to_snake_case(metric)
     word = infer_unit(metric, unit, values)
-    for role, pattern in _COMPILED:
-        if not pattern.search(name) or (role in COUNTED and word in SECONDS):
+    for named, pattern in _COMPILED:
+        if not pattern.search(name) or (named in COUNTED - {"requests"} and word in SECONDS):
             continue
+        # `http_server_requests_seconds_max` is the time that they take.
+        role = "latency" if named == "requests" and word in SECONDS else named
         if role not in _OF_SERVICES or not _OF_MACHINES.search(name):
             scale = _scale_to_base_unit(role, word)
             return MetricRole(role, scale, word in PERCENT or word in SHARES, word)

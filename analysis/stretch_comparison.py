@@ -195,6 +195,9 @@ def _measure_lasting_shift(
         first -= 1
     while first < len(values) - 1 and side * (values[first] - halfway) <= 0:
         first += 1
+    # What climbs has left its range long before it is halfway.
+    while first > 0 and side * (values[first - 1] - usual) - bulk > width:
+        first -= 1
     return WindowJudgement(
         "moved", usual, min(before), max(before), level, side, margin, times[first], lasts=True
     )

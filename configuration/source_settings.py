@@ -231,6 +231,13 @@ class ClusterFilesSettings(CommonSettings):
     before: Before = 3_600.0
 
 
+class RecordFilesSettings(CommonSettings):
+    """Rows of the case format by glob patterns (JSONL or CSV, `.gz` too): changes, calls between services, events, spans, statements."""
+
+    kind: Literal["recordfiles"] = "recordfiles"
+    files: FilePatterns
+
+
 class SearchSettings(HttpSettings):
     """Elasticsearch or OpenSearch. `index` is a pattern of indices; `match` narrows it, as a query string.
 

@@ -26,6 +26,7 @@ from opsleuth.configuration.source_settings import (
     LokiSettings,
     MetricFilesSettings,
     PrometheusSettings,
+    RecordFilesSettings,
     RunbookSettings,
     SearchSettings,
     TempoSettings,
@@ -38,7 +39,7 @@ from opsleuth.state.json_types import JSON
 from opsleuth.state.nearest_name import suggest_names
 
 SourceSettings = Annotated[
-    PrometheusSettings | PostgresSettings | GitSettings | JournalSettings | LogFilesSettings | MetricFilesSettings | TraceFiles | ClusterFilesSettings | SearchSettings | LokiSettings | JaegerSettings | TempoSettings | KubernetesSettings | GitHubSettings | GitLabSettings | GrafanaSettings | AlertmanagerSettings | RedisSettings | MySqlSettings | RunbookSettings | DeclaredTopologySettings, Field(discriminator="kind")
+    PrometheusSettings | PostgresSettings | GitSettings | JournalSettings | LogFilesSettings | MetricFilesSettings | TraceFiles | ClusterFilesSettings | RecordFilesSettings | SearchSettings | LokiSettings | JaegerSettings | TempoSettings | KubernetesSettings | GitHubSettings | GitLabSettings | GrafanaSettings | AlertmanagerSettings | RedisSettings | MySqlSettings | RunbookSettings | DeclaredTopologySettings, Field(discriminator="kind")
 ]  # fmt: skip
 SETTINGS: TypeAdapter[SourceSettings] = TypeAdapter(SourceSettings)
 

@@ -28,9 +28,12 @@ _SOURCE_KINDS = {
     "metrics": "metricfiles",
     "traces": "tracefiles",
     "kubernetes": "clusterfiles",
+    "records": "recordfiles",
 }
 _MOST_SERVICES = 200
 _DUMP_SECONDS = 3_600.0
+_SHORT_SECONDS = 600.0
+_JUST_BEFORE = 1_800.0
 _CHUNK = 1 << 20
 
 
@@ -81,6 +84,15 @@ class RecognizedInput:
             return None
         start, end = self.span
         return datetime.fromtimestamp(int(start), UTC), datetime.fromtimestamp(int(end) + 1, UTC)
+
+    def covers_moment(self, moment: datetime) -> bool:
+        """Whether any file has times from before this moment to after it, or ends at most half an hour before it."""
+        time = moment.timestamp()
+        return any(
+            kind.first <= time <= kind.last + _JUST_BEFORE
+            for kind in self.kinds
+            if kind.first is not None and kind.last is not None
+        )
 
 
 def read_input_paths(
@@ -137,13 +149,23 @@ def _read_in_zone(kind: FileKind, offset: float, flags: ReadingFlags) -> FileKin
 
 
 def _joined_span(kinds: Sequence[FileKind]) -> tuple[float, float] | None:
-    """The time that logs and traces cover, else that of metrics, else the hour up to the newest time of a dump."""
-    for holds in (("logs", "traces"), ("metrics",)):
-        spans = [(k.first, k.last) for k in kinds if k.holds in holds and k.first is not None and k.last is not None]  # fmt: skip
-        if spans:
-            return min(first for first, _ in spans), max(last for _, last in spans)
+    """The time that logs and traces cover, else that of metrics, else the hour up to the newest time of a dump.
+
+    Logs and traces too short to hold a before and an after say nothing about the window where metrics go beyond them.
+    """
+    told = _span_of(kinds, ("logs", "traces", "records"))
+    measured = _span_of(kinds, ("metrics",))
+    if told and measured and told[1] - told[0] < min(_SHORT_SECONDS, measured[1] - measured[0]):
+        return min(told[0], measured[0]), max(told[1], measured[1])
+    if told or measured:
+        return told or measured
     dumps = [kind.last for kind in kinds if kind.holds == "kubernetes" and kind.last is not None]
     return (max(dumps) - _DUMP_SECONDS, max(dumps)) if dumps else None
+
+
+def _span_of(kinds: Sequence[FileKind], holds: tuple[str, ...]) -> tuple[float, float] | None:
+    spans = [(k.first, k.last) for k in kinds if k.holds in holds and k.first is not None and k.last is not None]  # fmt: skip
+    return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
 def _first_alert(kinds: Sequence[FileKind]) -> Mapping[str, Any] | None:

@@ -64,7 +64,7 @@ FAULT_ADVICE: Mapping[Kind, tuple[str, ...]] = {
         "Undo the last change of {service} if it fits the onset.",
     ),
     "out_of_memory": (
-        "See whether {service} was killed at its own memory limit (raise it) or the host ran out (find what fills it).",
+        "See whether {service} met its own memory limit (raise it) or the host ran out (find what fills it).",
         "Take a heap profile of {service} near its limit.",
     ),
     "image_pull": (

@@ -14,7 +14,7 @@ FAULT_WORDS: Mapping[str, str] = {
     "errors": "failing requests",
     "exception": "an exception in its code",
     "crash": "crashing",
-    "out_of_memory": "being killed for lack of memory",
+    "out_of_memory": "running out of memory",
     "image_pull": "an image that cannot be pulled",
     "scheduling": "pods that cannot be scheduled",
     "probe": "failing health probes",

@@ -29,6 +29,7 @@ from opsleuth.analysis.cluster.alert_words import is_job_spoken_of, is_object_na
 from opsleuth.analysis.cluster.deviation import Analyzer, ClusterView, Deviation, entity_figure, show_yaml
 from opsleuth.analysis.cluster.model import Cluster
 from opsleuth.analysis.cluster.objects import ObjectRef
+from opsleuth.analysis.cluster.observed_calls import find_calls
 from opsleuth.analysis.fault_phrases import NAMES_CAUSE
 from opsleuth.analysis.object_owners import ObjectOwners, collect_object_owners
 from opsleuth.analysis.onset import assumed_onset_of
@@ -207,6 +208,9 @@ def _is_outside(service: str, deviation: Deviation, recording: Recording) -> boo
 
 def weigh_latent(recording: Recording, findings: Sequence[Finding]) -> list[Finding]:
     """The findings; latent deviations become background unless what they touch is in trouble by other evidence."""
+    if _is_all_there_is(recording, findings):
+        # Somebody scaled it to 0 or suspended it: that is a wish, unless something suffers from it.
+        return [replace(f, direction="victim") if f.figures.get("chosen") else f for f in findings]
     findings = _blame_flags(recording, findings)
     troubled = {f.service for f in findings if _is_trouble(f)}
     callers = _callers_by_callee(recording)
@@ -226,9 +230,22 @@ def weigh_latent(recording: Recording, findings: Sequence[Finding]) -> list[Find
     ]
 
 
+def _is_all_there_is(recording: Recording, findings: Sequence[Finding]) -> bool:
+    """Whether nothing but the state of a cluster was handed in, with no alert and nothing that harms by itself.
+
+    Then what is not as it should be is what was asked for, however long it has been so.
+    """
+    alert = recording.alert
+    measured = recording.metrics or recording.logs or recording.spans
+    alerted = alert.fired is not None or alert.onset is not None or alert.service is not None
+    return not (
+        measured or alerted or any(f.detector == DETECTOR and not f.figures.get("latent") for f in findings)
+    )
+
+
 def _callers_by_callee(recording: Recording) -> Mapping[str, set[str]]:
     callers: dict[str, set[str]] = {}
-    for edge in recording.topology or ():
+    for edge in find_calls(recording, Cluster.of(recording)):
         callers.setdefault(edge.callee, set()).add(edge.caller)
     return callers
 

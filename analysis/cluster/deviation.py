@@ -6,6 +6,7 @@ from typing import Any
 
 from opsleuth.analysis.cluster.model import Cluster
 from opsleuth.analysis.cluster.objects import ObjectRef
+from opsleuth.analysis.cluster.observed_calls import find_calls
 from opsleuth.analysis.records import AlertFacts, PlatformEvent, Recording, ServiceDependency, TimeRange
 
 
@@ -21,10 +22,11 @@ class ClusterView:
 
     @classmethod
     def of(cls, recording: Recording) -> "ClusterView":
+        cluster = Cluster.of(recording)
         return cls(
-            Cluster.of(recording),
+            cluster,
             recording.events or (),
-            recording.topology or (),
+            find_calls(recording, cluster),
             recording.alert,
             recording.window,
         )

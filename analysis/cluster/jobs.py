@@ -35,6 +35,7 @@ def find_job_troubles(view: ClusterView) -> Iterator[Deviation]:
                 latent=cron.ref.name not in view.alert.text,
                 show=format_describe_command(cron.ref),
                 undo=format_kubectl("patch", cron.ref, """-p '{"spec":{"suspend":false}}'"""),
+                figures={"chosen": True},
             )
 
 

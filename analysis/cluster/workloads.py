@@ -80,7 +80,7 @@ def _report_scaled_to_zero(workload: ClusterObject, view: ClusterView) -> Iterat
         latent=not (times and missed),
         show=format_kubectl("get", workload.ref, "-o wide"),
         undo=format_kubectl("scale", workload.ref, f"--replicas={before}"),
-        figures={"replicas": 0},
+        figures={"replicas": 0, "chosen": True},
     )
 
 

@@ -199,7 +199,7 @@ def _window_for_input(
     if named is not None:
         return named.start, named.end
     fired = (asked.alert or {}).get("fired_at") or (asked.alert or {}).get("onset")
-    if fired is not None and start <= datetime.fromisoformat(str(fired)) <= end:
+    if fired is not None and found.covers_moment(datetime.fromisoformat(str(fired))):
         return None
     return start, end
 

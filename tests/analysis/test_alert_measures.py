@@ -75,3 +75,34 @@ def test_what_else_moved_on_the_suspect_stands_beside_it() -> None:
     recording = Recording(alert, TimeRange(0.0, 3600.0), metrics=moved)
     ranking = rank_findings(recording, run_detectors(recording))
     assert [f.metric for f in ranking.also_moved] == ["worker_pool_size"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "text"),
+    [
+        ("kafka_consumergroup_lag", "KafkaConsumerLag: consumer group invoicer lag above 10000"),
+        ("jobs.waiting.total", "JobsWaiting on shop"),
+        ("coolant_loop_pressure_kpa", "coolant loop pressure kPa too low"),
+    ],
+)
+def test_every_word_of_the_name_in_the_text_chooses_too(metric: str, text: str) -> None:
+    series = [MetricSeries("shop", name, "", TIMES, [1.0] * 60) for name in (metric, "other_thing_seen")]
+    recording = Recording(AlertFacts(text, "shop", fired=TIMES[52]), TimeRange(0.0, 3600.0), metrics=series)
+    assert [found.metric for found in find_alert_measures(recording)] == [metric]
+
+
+def test_the_metric_alone_chooses_where_its_hosts_are_named_otherwise() -> None:
+    series = [MetricSeries(host, "lag", "", TIMES, [1.0] * 60) for host in ("shop-1", "shop-2")]
+    alert = AlertFacts("lag of shop", "shop", "lag", fired=TIMES[52])
+    assert len(find_alert_measures(Recording(alert, TimeRange(0.0, 3600.0), metrics=series))) == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("slope", [5.0, 100.0])
+@pytest.mark.parametrize("side", [1, -1])
+def test_what_climbs_begins_at_the_foot_of_the_climb(seed: int, slope: float, side: int) -> None:
+    chance = random.Random(seed)
+    values = [side * (chance.gauss(10.0, 1.0) + slope * max(0, place - 30)) for place in range(60)]
+    [cause] = rank("vendor.custom.thing", "widgets", values).suspects
+    assert cause.onset is not None
+    assert 30 <= cause.onset / 60.0 <= 33

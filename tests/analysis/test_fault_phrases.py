@@ -34,6 +34,14 @@ SAID = [
     ("out_of_memory", "fork: Cannot allocate memory"),
     ("out_of_memory", "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory"),
     ("storage_full", "write /var/lib/data: no space left on device"),
+    ("storage_full", "System.IO.IOException: There is not enough space on the disk. : 'D:\\in\\a.dat'"),
+    ("disk", '{"level":"warn","msg":"slow fdatasync","took":"2.8s","expected-duration":"1s"}'),
+    (
+        "connections",
+        "Timeout expired. The timeout period elapsed prior to obtaining a connection from the pool.",
+    ),
+    ("connections", "all pooled connections were in use and max pool size was reached"),
+    ("dns", "lookup of ledger.shop failed: NXDOMAIN"),
     ("storage_full", 'ERROR:  could not extend file "base/1/2": No space left on device'),
     ("storage_full", "flood stage disk watermark [95%] exceeded on node"),
     ("storage_full", "The database instance has exhausted its allocated storage"),
@@ -101,6 +109,8 @@ SAID = [
 ]
 
 QUIET = [
+    "Server returned error NXDOMAIN, mitigating potential DNS violation DVE-2018-0001, retrying transaction with reduced feature level UDP.",
+    '10.1.0.9:41231 - 7 "A IN cart.shop.svc. udp 41 false 512" NXDOMAIN qr,aa,rd 134 0.0002s',
     "",
     "Started HTTP server on :8080",
     'GET /metrics HTTP/1.1" 200 OK',

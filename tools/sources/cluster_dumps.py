@@ -13,6 +13,7 @@ from opsleuth.analysis import kubectl_output
 from opsleuth.analysis.cluster.documents import LONGEST_TEXT, parse_documents
 from opsleuth.analysis.cluster.objects import Document
 from opsleuth.analysis.records import ObjectState, PlatformEvent
+from opsleuth.tools.sources.described_dumps import is_description, read_descriptions
 from opsleuth.tools.sources.dump_times import find_newest_time
 from opsleuth.tools.sources.kube_rows import event_from_document, object_state_from_document
 
@@ -108,6 +109,11 @@ def _read_file(file: Path, captured: float, found: ClusterDump) -> None:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         found.notes.append(f"{file.name} cannot be read ({error.strerror}): check its permissions")
+        return
+    if is_description(text):
+        rows = list(read_descriptions(text, captured))
+        found.objects += [row for row in rows if isinstance(row, ObjectState)]
+        found.events += [row for row in rows if isinstance(row, PlatformEvent)]
         return
     if is_events_table(text) or file.suffix == ".txt":
         found.events += printed_events(text, captured)

@@ -13,12 +13,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from opsleuth.alerts.documents import parse_alert_document
+from opsleuth.alerts.unknown_documents import looks_like_alert
 from opsleuth.analysis.cluster.documents import LONGEST_TEXT, parse_documents
 from opsleuth.analysis.zone_offsets import explain_unknown_zone
 from opsleuth.state.json_types import JSON
 from opsleuth.state.plurals import format_count
 from opsleuth.tools.sources.cluster_dumps import is_events_table
 from opsleuth.tools.sources.compressed_files import DamagedFileError, open_decompressed
+from opsleuth.tools.sources.described_dumps import is_description
 from opsleuth.tools.sources.dump_times import find_newest_time
 from opsleuth.tools.sources.log_formats.encodings import decode_text, detect_encoding
 from opsleuth.tools.sources.log_formats.log_file import LogFile, ReadingRules
@@ -30,10 +33,11 @@ from opsleuth.tools.sources.metric_documents import (
     read_metric_document,
     read_metric_table,
 )
+from opsleuth.tools.sources.recordfiles import NAMES, find_record_table, read_records
 from opsleuth.tools.sources.table_files import FileProblems
 from opsleuth.tools.sources.trace_documents import read_trace_document
 
-WhatItHolds = Literal["logs", "metrics", "traces", "alert", "kubernetes", "other", "skipped"]
+WhatItHolds = Literal["logs", "metrics", "traces", "alert", "kubernetes", "records", "other", "skipped"]
 LARGEST_DOCUMENT = 64_000_000
 """Bytes of a JSON document or a table of metrics that are read."""
 MOST_READ = 64_000_000
@@ -49,7 +53,7 @@ _CLUSTER_YAML = re.compile(r"\A\ufeff?(?:\s|---[^\n]*\n)*(?:apiVersion|kind|item
 _TIMED_SHARE = 0.05
 """Below this share of lines with a time, text of no known format is not a log."""
 _ALERT_KEYS = frozenset(
-    (
+    [
         "alerts",
         "alertname",
         "AlarmName",
@@ -60,10 +64,10 @@ _ALERT_KEYS = frozenset(
         "alertName",
         "severity",
         "priority",
-    )
+    ]
 )
 _TITLE_KEYS = frozenset(
-    (
+    [
         "title",
         "name",
         "summary",
@@ -75,7 +79,7 @@ _TITLE_KEYS = frozenset(
         "event",
         "alert",
         "subject",
-    )
+    ]
 )
 _LOG_KEYS = frozenset(
     ("message", "msg", "log", "textPayload", "jsonPayload", "MESSAGE", "@m", "@mt", "body", "event")
@@ -109,7 +113,7 @@ class FileKind:
         """The kind in one line: `app.log: klog, 2,000 lines, 10:00–11:12, 300 without a time`."""
         if self.holds == "skipped":
             return f"{self.path.name}: skipped: {self.why}"
-        unit = {"metrics": "series", "traces": "span", "logs": "line"}.get(self.holds, "")
+        unit = {"metrics": "series", "traces": "span", "logs": "line", "records": "row"}.get(self.holds, "")
         count = (
             ""
             if not unit
@@ -173,7 +177,8 @@ def _recognize_content(path: Path, rules: ReadingRules) -> FileKind:
         return _skip_file(path, "binary")
     text = decode_text(head)
     return (
-        _of_json(path, text, rules)
+        _of_records(path)
+        or _of_json(path, text, rules)
         or _of_cluster_text(path, text)
         or _of_exposition(path, text, rules)
         or _of_table(path, rules)
@@ -200,15 +205,33 @@ def _of_json(path: Path, head: str, rules: ReadingRules) -> FileKind | None:
         return _of_series(path, "metrics as JSON", series)
     if len(documents) == 1 and _is_kubernetes(first):
         return _of_cluster_dump(path, documents)
-    if len(documents) == 1 and _is_alert(first):
+    if len(documents) == 1 and (_is_alert(first) or _is_lone_alert(first, head)):
         return FileKind(path, "alert", "an alert as JSON", 1)
     return None
+
+
+def _of_records(path: Path) -> FileKind | None:
+    """Rows of the case format: changes, calls, events, spans, statements; None for anything else."""
+    table = find_record_table(path)
+    if table is None:
+        return None
+    problems = FileProblems(path.name)
+    rows = list(read_records(path, table, problems))
+    times = [time for row in rows if (time := getattr(row, "start", None)) is not None]
+    named = ("service", "caller", "callee")
+    services = tuple(sorted({value for row in rows for name in named if (value := getattr(row, name, None))}))
+    return FileKind(
+        path, "records", NAMES[table], len(rows), min(times, default=None), max(times, default=None),
+        services=services, notes=tuple(problems.sentences()),
+    )  # fmt: skip
 
 
 def _of_cluster_text(path: Path, head: str) -> FileKind | None:
     """Objects as YAML, or the table that `kubectl get events` prints; None for anything else."""
     if is_events_table(head):
         return FileKind(path, "kubernetes", "Kubernetes events", head.count("\n"))
+    if is_description(head):
+        return FileKind(path, "kubernetes", "descriptions of Kubernetes objects", last=path.stat().st_mtime)
     if not _CLUSTER_YAML.search(head) or path.stat().st_size > LONGEST_TEXT:
         return None
     with open_decompressed(path) as file:
@@ -375,6 +398,19 @@ def _is_alert(document: JSON) -> bool:
         and bool(document.keys() & _TITLE_KEYS)
         and not document.keys() & _LOG_KEYS
     )
+
+
+def _is_lone_alert(document: JSON, head: str) -> bool:
+    """Whether the one document of a file is an alert of a system that is known, or visibly announces trouble."""
+    if not isinstance(document, Mapping) or _is_one_of_many_lines(head):
+        return False
+    return bool(parse_alert_document(document)) or looks_like_alert(document)
+
+
+def _is_one_of_many_lines(head: str) -> bool:
+    """Whether the first line is a document of its own, and others follow."""
+    first, _, rest = head.lstrip().partition("\n")
+    return bool(rest.strip()) and first.rstrip().endswith("}") and first.count("{") == first.count("}")
 
 
 def _name_irregular_file(mode: int) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta, timezone
 from pathlib import Path
 
+from opsleuth.analysis.counter_series import rates_of_counters
 from opsleuth.analysis.records import MetricSeries, TimeRange
 from opsleuth.configuration.source_settings import MetricFilesSettings
 from opsleuth.tools.sources.case_rows import SeriesKey, collect_series, parse_sample, stream_records
@@ -34,7 +35,9 @@ class MetricFilesSource(LiveSource):
         del capability
         span = TimeRange(window.start - self._settings.before, window.end)
         troubles: list[FileProblems] = []
-        series = await asyncio.to_thread(lambda: collect_series(self._samples(troubles, span)))
+        series = await asyncio.to_thread(
+            lambda: rates_of_counters(collect_series(self._samples(troubles, span)))
+        )
         asked = tuple(f"read {path} ({path.stat().st_size:,} bytes)" for path in self._files()[:50])
         said = [text for trouble in troubles for text in trouble.sentences()]
         return FetchedRows({"metrics": series}, asked, tuple(said), tuple(self._passed_over()))

@@ -39,6 +39,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "logfiles": ("opsleuth.tools.sources.logfiles", "LogFilesSource"),
     "tracefiles": ("opsleuth.tools.sources.tracefiles", "TraceFilesSource"),
     "clusterfiles": ("opsleuth.tools.sources.clusterfiles", "ClusterFilesSource"),
+    "recordfiles": ("opsleuth.tools.sources.recordfiles", "RecordFilesSource"),
     "metricfiles": ("opsleuth.tools.sources.metricfiles", "MetricFilesSource"),
 }
 
