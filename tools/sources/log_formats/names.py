@@ -47,8 +47,6 @@ _IIS = re.compile(r"(?:u_)?(?:ex|in|nc)\d{4,8}(?:_x)?")
 _ROTATED = re.compile(r"\d{1,4}")
 _PODS_FOLDER = re.compile(r"([a-z0-9-]+)_([a-z0-9.-]+)_([0-9a-f-]{2,36})")
 _CONTAINERS_FILE = re.compile(r"([a-z0-9.-]+)_([a-z0-9-]+)_([a-z0-9.-]+)-[0-9a-f]{64}")
-_PAIRED = frozenset(["access", "error"])
-"""The two logs of one web server."""
 _FOLDERS_OF_LOGS = frozenset(["var", "log", "logs", "lib", "docker", "containers", "pods", "tmp"])
 
 
@@ -112,8 +110,6 @@ def names_of_file(path: Path) -> FileNames:
     for pattern in (_POD_OF_DEPLOYMENT, _LOOSE_POD):
         if found := pattern.fullmatch(stem):
             return FileNames(found[1], stem)
-    if stem in _PAIRED and _has_partner(path, stem):
-        return FileNames(_service_of_folder(path.parent) or stem)
     ordinal = _ORDINAL.fullmatch(stem)
     if ordinal and _has_siblings(path, stem, ordinal[1]):
         return FileNames(ordinal[1], stem)
@@ -129,13 +125,6 @@ def _service_of_folder(folder: Path) -> str:
         if name in ("containers", "pods"):
             return ""
     return ""
-
-
-def _has_partner(path: Path, stem: str) -> bool:
-    """Whether the folder has the other log of the same server beside this one."""
-    return any(
-        service_of_file(other) in _PAIRED - {stem} for other in path.parent.iterdir() if other.is_file()
-    )
 
 
 def _has_siblings(path: Path, stem: str, workload: str) -> bool:
