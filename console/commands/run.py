@@ -137,7 +137,7 @@ def run_on_paths(
     if not options.quiet:
         for line in describe_input(found):
             write_note(line)
-    asked = _request_for_input(asked, found, options.tz or SystemZone())
+    asked = request_for_input(asked, found, options.tz or SystemZone())
     if warning := describe_missed_window(asked, found):
         write_note(warning)
     names = replace(read_service_names(options), sources=found.sources, platform=None)
@@ -164,7 +164,7 @@ def describe_remote_model(options: GlobalOptions) -> str:
     return f"text of these files goes to {host} (model {model['model']}); --planner offline sends nothing"
 
 
-def _request_for_input(asked: "RunRequest", found: "RecognizedInput", zone: tzinfo) -> "RunRequest":
+def request_for_input(asked: "RunRequest", found: "RecognizedInput", zone: tzinfo) -> "RunRequest":
     """The request with window and question from the files, where neither options, question nor alert give them.
 
     `zone` is that of times in the question that name none.

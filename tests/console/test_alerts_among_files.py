@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from opsleuth.console.commands.run import _request_for_input
+from opsleuth.console.commands.run import request_for_input
 from opsleuth.console.input_sources import RecognizedInput, read_input_paths
 from opsleuth.console.run_attempt import RunRequest
 
@@ -113,7 +113,7 @@ def test_alert_of_any_system_is_the_alert_of_the_run(folder: Path, system: str, 
     (folder / "alert.json").write_text(json.dumps(ALERTS[system], indent=indent))
     write_change(folder, "changes.jsonl")
     found = read(folder)
-    asked = _request_for_input(RunRequest(None), found)
+    asked = request_for_input(RunRequest(None), found, UTC)
     assert asked.alert is not None
     assert asked.alert["service"] == "payments"
     assert datetime.fromisoformat(asked.alert["fired_at"]) == FIRED
