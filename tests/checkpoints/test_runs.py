@@ -1,13 +1,11 @@
 """The index of runs: finding one, listing many, lineage, and rows that are damaged."""
 
-import sqlite3
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from opsleuth.checkpoints.database import Parameters
 from opsleuth.checkpoints.errors import (
     AmbiguousIdError,
     ConflictError,
@@ -16,7 +14,6 @@ from opsleuth.checkpoints.errors import (
 )
 from opsleuth.checkpoints.processes import this_process
 from opsleuth.checkpoints.runs import RunRow
-from opsleuth.checkpoints.sqlite.database import SqliteDatabase
 from opsleuth.checkpoints.store import Store
 from opsleuth.state.clock import FakeClock
 from opsleuth.state.run_status import ExitCode, Status, StopReason, Verdict
@@ -94,16 +91,18 @@ def test_a_whole_id_is_found_without_a_look_at_the_other_ids(
     store: Store, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(store, f"{run}2")
-    asked, read = list[str](), SqliteDatabase.rows
+    database = type(store.database)
+    asked, read = list[str](), database.rows
 
-    def rows(database: SqliteDatabase, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
+    def rows(self: Any, sql: str, parameters: Any = ()) -> Any:
         asked.append(sql)
-        return read(database, sql, parameters)
+        return read(self, sql, parameters)
 
-    monkeypatch.setattr(SqliteDatabase, "rows", rows)
+    monkeypatch.setattr(database, "rows", rows)
     assert store.runs.find(run).id == run
-    assert len(asked) == 1
-    assert "WHERE id = ?" in asked[0]
+    assert [sql for sql in asked if "LIKE" in sql or "substr" in sql] == []
+    store.runs.find("7k3f2")
+    assert [sql for sql in asked if "LIKE" in sql or "substr" in sql]
 
 
 @pytest.mark.parametrize("wrong", ["inv-20261129-7k3g", "zzzz", "", "%", "_", "inv-20261129-7k3f2"])

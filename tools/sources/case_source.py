@@ -30,6 +30,7 @@ from opsleuth.tools.sources.incident_file import (
 from opsleuth.tools.sources.runbook_files import read_runbooks
 from opsleuth.tools.sources.source_protocols import Capability
 from opsleuth.tools.sources.table_files import (
+    MAX_ROWS,
     PARQUET_REMEDY,
     FileProblems,
     Row,
@@ -39,10 +40,6 @@ from opsleuth.tools.sources.table_files import (
 from opsleuth.tools.sources.time_seek import SLACK, find_time_offset
 
 __all__ = ["CaseSource", "NotACaseError", "RecordedIncident"]
-
-# Rows of one table that are held in memory (log lines: about 300 MB). Log search streams past this bound.
-MAX_ROWS = 500_000
-
 
 # A log of more bytes is looked through line by line and never held for a search.
 HELD_BYTES = 64_000_000

@@ -33,7 +33,7 @@ from opsleuth.tools.sources.metric_documents import (
     read_metric_document,
     read_metric_table,
 )
-from opsleuth.tools.sources.recordfiles import NAMES, find_record_table, read_records
+from opsleuth.tools.sources.record_tables import NAMES, find_record_table, read_records
 from opsleuth.tools.sources.table_files import FileProblems
 from opsleuth.tools.sources.trace_documents import read_trace_document
 

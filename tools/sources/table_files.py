@@ -26,6 +26,8 @@ from opsleuth.state.plurals import format_count
 
 Row = Mapping[str, Any]
 SUFFIXES = ("", ".gz")
+# Rows of one table that are held in memory (log lines: about 300 MB). Log search streams past this bound.
+MAX_ROWS = 500_000
 PARQUET_REMEDY = "reading .parquet needs the extra 'parquet': pip install 'opsleuth[parquet]'"
 
 # A number beyond is not a measurement; its square and cube must still be numbers.
