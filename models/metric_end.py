@@ -8,7 +8,7 @@ from opsleuth.state.base import to_json
 from opsleuth.state.investigation import Investigation
 
 _ENOUGH = 3
-"""Points on each side: fewer are no level."""
+"""Points on each side: fewer do not show a level."""
 _ROOM = 0.5
 """Of the usual range: so far beyond it a point still counts as usual."""
 _LEAST_ROOM = 0.1

@@ -102,15 +102,15 @@ def shares_subject_matter(text: str, said: str, facts: Sequence[Fact]) -> bool:
     if not quantities or not plain or any(True for _ in _find_moments(text)) or any(f.text for f in facts):
         return True
     names = normalize_for_matching(" ".join(name for fact in facts for name in subject_names(fact)))
-    asked = {w for w in _stems(_WORD.findall(text.casefold())) if w not in names}
+    asked = {w for w in _collect_stems(_WORD.findall(text.casefold())) if w not in names}
     if not asked:
         return True
-    shown = _stems(_WORD.findall(said.casefold().replace("_", " ")))
+    shown = _collect_stems(_WORD.findall(said.casefold().replace("_", " ")))
     shown |= {stem for fact in facts for stem in STEMS_OF_FIGURES.get(fact.measure, "").split()}
     return bool(asked & shown)
 
 
-def _stems(words: Iterable[str]) -> set[str]:
+def _collect_stems(words: Iterable[str]) -> set[str]:
     return {word[:_STEM] for word in words if word not in _EMPTY_WORDS}
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from nonempty import nonempty
 
 from opsleuth.models.cited_evidence import render_cited_evidence
 from opsleuth.models.fact_marks import mark_facts
@@ -56,7 +57,7 @@ def test_points_pairs_and_plain_texts_have_ids() -> None:
         "points": points,
         "max": {"time": "2024-05-01T14:19:00Z", "value": 19},
     }
-    assert all("fact" in point for point in marks("metrics_query", series).record["points"])
+    assert all("fact" in point for point in nonempty(marks("metrics_query", series).record["points"]))
     assert marks("topology", {"caller_callee": [["web", "cart"], ["cart", "db"]]}).record["caller_callee"] == [
         ["E1.1:", "web", "cart"], ["E1.2:", "cart", "db"],
     ]  # fmt: skip
@@ -77,7 +78,7 @@ def test_rows_of_a_page_of_evidence_have_ids() -> None:
         "value": LOGS,
     }
     rows = marks("evidence_read", page).record["value"]["lines"]
-    assert all(row["fact"].startswith("E1.") for row in rows)
+    assert all(row["fact"].startswith("E1.") for row in nonempty(rows))
 
 
 def test_only_a_detectors_row_loses_what_its_sentence_says() -> None:

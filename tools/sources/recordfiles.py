@@ -4,16 +4,15 @@ The columns say which table a file holds, never its name.
 """
 
 import asyncio
-import glob
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from opsleuth.analysis.records import TimeRange
 from opsleuth.configuration.source_settings import RecordFilesSettings
 from opsleuth.state.plurals import format_count
 from opsleuth.tools.sources.case_source import TABLES, CaseTable
+from opsleuth.tools.sources.file_patterns import find_matching_paths
 from opsleuth.tools.sources.live_source import FetchedRows, LiveSource, SourceCheck, SourceRuntime
 from opsleuth.tools.sources.record_tables import COLUMNS, find_record_table, read_records
 from opsleuth.tools.sources.source_protocols import Capability
@@ -28,15 +27,16 @@ class RecordFilesSource(LiveSource):
 
     def __init__(self, name: str, settings: RecordFilesSettings, surroundings: SourceRuntime) -> None:
         super().__init__(name, settings, surroundings)
-        self._tables = {path: table for path in _expand(settings.files) if (table := find_record_table(path))}
-        self.capabilities = frozenset(_TABLES[table].capability for table in self._tables.values())
-        if not self._tables:
-            raise UnavailableError(
-                f"{name}: no file with rows of the case format fits {', '.join(settings.files)}"
-            )
+        files = sorted(path for path in find_matching_paths(settings.files) if path.is_file())
+        self._patterns = ", ".join(settings.files)
+        self._tables = {path: table for path in files if (table := find_record_table(path))}
+        served = self._tables.values() or COLUMNS  # none yet: which tables the files will hold is not known
+        self.capabilities = frozenset(_TABLES[table].capability for table in served)
 
     async def fetch(self, capability: Capability, window: TimeRange) -> FetchedRows:
         """All rows but those of a later time: what lies before the window may bear on it."""
+        if not self._tables:
+            raise UnavailableError(f"{self.name}: no file with rows of the case format fits {self._patterns}")
         found = await asyncio.to_thread(self._read, capability)
         rows = {
             name: [row for row in table if _begins_before(row, window.end)]
@@ -68,8 +68,3 @@ class RecordFilesSource(LiveSource):
 def _begins_before(row: object, end: float) -> bool:
     time = getattr(row, "time", None) or getattr(row, "start", None)
     return time is None or time < end
-
-
-def _expand(patterns: Sequence[str]) -> list[Path]:
-    found = {Path(path) for pattern in patterns for path in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - absolute ones too  # fmt: skip
-    return sorted(path for path in found if path.is_file())
