@@ -10,13 +10,14 @@ from opsleuth.state.run_status import Verdict
 
 _RESPECTS = {"failures": "failing requests", "waiting": "latency"}
 """What users feel of a service, by the respect of its rows."""
+_MOST_GROWTH = 1000.0
 
 
 def summarize_impact(state: Investigation, observed: Sequence[Observation]) -> dict[str, Any] | None:
     """What the users of the service that was asked about feel; where that is not measured or not harmed, the harm elsewhere.
 
     None where nothing shows any. `{text, evidence, since, figures}`: `figures` holds rows of service, measure, usual, now
-    and unit (shares in per cent) of what moved, first the measure that alarmed.
+    and unit (shares in per cent) of what moved, first the measure that alarmed, then the one that grew most.
     """
     harm = _summarize_harm(state, observed)
     asked = state.alert.service if state.alert else None
@@ -84,7 +85,7 @@ def _summarize_rows(state: Investigation, rows: Sequence[tuple[str, Mapping[str,
     alarmed = state.alert.metric if state.alert else None
     moved = sorted(
         (row for _, row in rows if row.get("onset") and "usual" in row),
-        key=lambda row: row["measure"] != alarmed,
+        key=lambda row: (row["measure"] != alarmed, -_measure_growth(row)),
     )
     missing = [words for name, words in _RESPECTS.items() if all(row["respect"] != name for _, row in rows)]
     texts = [str(row["text"]) for _, row in rows] + [f"{words} not measured" for words in missing]
@@ -97,6 +98,12 @@ def _summarize_rows(state: Investigation, rows: Sequence[tuple[str, Mapping[str,
             {key: row.get(key, "") for key in ("service", "measure", "usual", "now", "unit")} for row in moved
         ],
     }
+
+
+def _measure_growth(row: Mapping[str, Any]) -> float:
+    """How many times as much as usual, at most a thousand: of two measures the more striking one comes first."""
+    usual, now = float(row["usual"]), float(row["now"])
+    return min(now / usual, _MOST_GROWTH) if usual > 0 else _MOST_GROWTH
 
 
 def _summarize_harm(state: Investigation, observed: Sequence[Observation]) -> dict[str, Any] | None:
