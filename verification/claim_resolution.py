@@ -101,6 +101,8 @@ def _resolve_named_facts(at: _Resolution) -> tuple[Claim, tuple[ConclusionProble
         return at.claim, (at.report_problem(_explain_missing_facts(missing, at.basis), missing[0]),)
     facts = [fact for _, fact in known if fact is not None]
     if at.claim.op is not None:
+        if at.claim.op == "before":
+            facts = [_find_dated(fact, at.basis) for fact in facts]
         computed = compute_operation(at.claim.op, facts, at.basis.facts_by_evidence, at.basis.language)
         if computed.problem:
             return at.claim, (at.report_problem(f"{at.claim.op} does not hold: {computed.problem}"),)
@@ -109,6 +111,14 @@ def _resolve_named_facts(at: _Resolution) -> tuple[Claim, tuple[ConclusionProble
         problems = tuple(_find_say_problems(at, facts))
         return at.hold_claim("inferred", fill_slots(at.claim.say, at.basis), facts), problems
     return at.hold_claim("measured", join_facts(facts, at.basis.language), facts), ()
+
+
+def _find_dated(fact: Fact, basis: ConclusionBasis) -> Fact:
+    """The fact, or the same finding as another result states it with its time, where this one has none."""
+    if fact.at_seconds is not None or not fact.text:
+        return fact
+    every = (other for rows in basis.facts_by_evidence.values() for other in rows)
+    return next((f for f in every if f.text == fact.text and f.at_seconds is not None), fact)
 
 
 def _explain_missing_facts(missing: Sequence[str], basis: ConclusionBasis) -> str:
@@ -140,7 +150,10 @@ def _find_say_problems(at: _Resolution, facts: Sequence[Fact]) -> Iterator[Concl
         yield at.report_problem(_explain_missing_facts(missing, at.basis), missing[0])
     plain = SLOT.sub(" ", say)
     cited = [*facts, *(f for id_ in slots if (f := at.basis.find_fact(id_)))]
-    for token in _bare_figures(plain):
+    times = _find_written_times(plain)
+    for token in (*(q.text for q in find_quantities(plain)), *times):
+        if token in times and find_holding_fact(token, cited):
+            continue  # a moment is the same wherever it is written; a figure needs the fact that says of what it is
         yield at.report_problem(_advise_slot(token, cited, at.basis), token)
     views = [at.basis.evidence[e] for e in dict.fromkeys((*at.claim.evidence, *(f.evidence for f in cited)))]
     topology = [view for view in at.basis.seen if view.tool == "topology" and view not in views]
@@ -152,9 +165,8 @@ def _find_say_problems(at: _Resolution, facts: Sequence[Fact]) -> Iterator[Concl
             )
 
 
-def _bare_figures(text: str) -> list[str]:
-    times = [t.moment.text for t in scan_tokens(text) if isinstance(t, TimeToken)]
-    return [*(q.text for q in find_quantities(text)), *times]
+def _find_written_times(text: str) -> list[str]:
+    return [t.moment.text for t in scan_tokens(text) if isinstance(t, TimeToken)]
 
 
 def _advise_slot(token: str, facts: Sequence[Fact], basis: ConclusionBasis) -> str:
@@ -200,7 +212,7 @@ def _resolve_prose(at: _Resolution) -> tuple[Claim, tuple[ConclusionProblem, ...
 
 def _find_loose_times(at: _Resolution, bound: Binding, pool: Sequence[Fact]) -> Iterator[ConclusionProblem]:
     """Times of an inferred sentence that no cited fact has; its figures were found or recomputed token by token."""
-    times = {t.moment.text for t in scan_tokens(at.claim.text) if isinstance(t, TimeToken)}
+    times = _find_written_times(at.claim.text)
     for token in bound.loose if pool else ():
         if token in times and find_holding_fact(token, pool) is None:
             yield at.report_problem(_advise_slot(token, pool, at.basis), token)

@@ -134,12 +134,26 @@ def test_what_does_not_hold_is_refused_with_the_reason(op: Any, facts: tuple[str
     assert made.basis == "inferred"
 
 
-def test_an_inferred_claim_has_figures_only_in_slots() -> None:
+def test_an_order_takes_the_time_of_the_same_finding_in_another_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    undated = {k: v for k, v in finding("till", 91.6, 0.12, "").items() if k != "onset"}
+    monkeypatch.setitem(RECORDS, "E9", ("object_view", {"findings": [undated]}))
+    made, problems = resolve(facts=("E3.2", "E9.1"), op="before")
+    assert problems == []
+    assert made.text.endswith("since 2026-05-12T09:00:00Z")
+    assert "before error_rate of till" in made.text
+
+
+def test_an_inferred_claim_has_figures_only_in_slots_and_times_of_its_facts() -> None:
     made, problems = resolve(facts=("E3.2", "E1.1"), say="the new tax table throws, so {E1.1} rises")
     assert problems == []
     assert (made.basis, made.text) == ("inferred", "the new tax table throws, so till error_rate 0.12 → 91.6 % 2026-05-12T09:00:00Z rises")  # fmt: skip
     bare = resolve(facts=("E1.1",), say="the table throws for 91.6 % of requests")[1]
     assert bare == ['C1: "91.6 %" stands bare in an inferred sentence: use {E1.1} instead']
+    assert resolve(facts=("E1.1",), say="the table is read since 09:00Z")[1] == []
+    [other] = resolve(facts=("E1.1",), say="the table is read since 09:07Z")[1]
+    assert '"09:07Z" stands bare' in other
     assert "is not its direction" in resolve(facts=("E1.1",), say="so {E1.1} falls")[1][0]
     assert "billing-gateway" in resolve(facts=("E1.1",), say="billing-gateway drags it down, so {E1.1}")[1][0]
 
