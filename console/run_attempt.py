@@ -52,6 +52,10 @@ class RunRequest:
     platform: Mapping[str, Any] | None = None
 
 
+_STARTING = "opsleuth.starting"
+"""In the context of a command: whether the line of `show_starting` is still on the screen."""
+
+
 def show_starting(options: GlobalOptions, subject: str) -> None:
     """Show at a terminal what is about to be investigated, on a line that goes again when the run's id is shown."""
     screen = screen_for_options(options, sys.stderr)
@@ -60,8 +64,17 @@ def show_starting(options: GlobalOptions, subject: str) -> None:
     screen.erase_line()
     screen.stream.write(screen.render([f"starting: {Redactor().text(subject).value}"]))
     screen.stream.flush()
-    if context := click.get_current_context(silent=True):
-        context.call_on_close(screen.erase_line)
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return
+
+    def erase_what_is_left() -> None:
+        if context.meta[_STARTING]:
+            screen.erase_line()
+
+    if _STARTING not in context.meta:
+        context.call_on_close(erase_what_is_left)
+    context.meta[_STARTING] = True
 
 
 def start_run(
@@ -264,4 +277,6 @@ def print_headline(options: GlobalOptions, text: str) -> None:
         write_note(text)
     elif not options.quiet:
         screen.erase_line()
+        if context := click.get_current_context(silent=True):
+            context.meta[_STARTING] = False
         screen.line(LinePart(text, "title"))

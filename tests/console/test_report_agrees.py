@@ -83,8 +83,11 @@ def find_unshown_citations(folder: Path, database: Path) -> list[str]:
         cited = re.match(r"(.*) \[((?:E\d+ ?)+)\]", sentence, re.DOTALL)
         for name in cited[2].split() if cited else ():
             piece = json.loads(run_command("--db", str(database), "evidence", "-", name, "--json"))
-            if cited and not piece["tool"].startswith("changes") and not is_shown(cited[1], piece["record"]):
-                missing.append(f"{name} ({piece['tool']}): {cited[1]}")
+            parts = cited[1].split("; ") if cited else []  # each piece of evidence shows one of them
+            if not piece["tool"].startswith("changes") and not any(
+                is_shown(p, piece["record"]) for p in parts
+            ):
+                missing.append(f"{name} ({piece['tool']}): {parts}")
     return missing
 
 
