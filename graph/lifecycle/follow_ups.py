@@ -190,11 +190,13 @@ def _summarize_run(
     question: str,
     services: Mapping[str, tuple[str, ...]],
 ) -> FollowUp:
-    """What the run concluded, and the services that the question names or nearly names."""
-    draft = before.draft
+    """What the run concluded, or the run behind a question; and the services that the question names or nearly names."""
+    draft, asked_about = before.draft, before.follow_up
     causes = draft.causes[:MOST_CAUSES] if draft else ()
     by_claim = {claim.id: claim.evidence for claim in draft.claims} if draft else {}
     shown = dict.fromkeys(e for cause in causes[:1] for name in cause.claims for e in by_claim.get(name, ()))
+    if not causes and asked_about is not None:
+        causes, shown = asked_about.causes, dict.fromkeys(asked_about.evidence)
     report = store.reports.get(parent.id) or {}
     return FollowUp(
         run=parent.id,

@@ -88,7 +88,8 @@ def _summarize_rows(state: Investigation, rows: Sequence[tuple[str, Mapping[str,
         key=lambda row: (row["measure"] != alarmed, -_measure_growth(row)),
     )
     missing = [words for name, words in _RESPECTS.items() if all(row["respect"] != name for _, row in rows)]
-    texts = [str(row["text"]) for _, row in rows] + [f"{words} not measured" for words in missing]
+    texts = [*(str(row["text"]) for row in moved), *(str(row["text"]) for _, row in rows if row not in moved)]
+    texts += [f"{words} not measured" for words in missing]
     return {
         "text": "; ".join(texts),
         "service": rows[0][1]["service"],

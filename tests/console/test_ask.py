@@ -81,6 +81,13 @@ def test_the_nouns_of_a_question_choose_what_is_looked_at(asked: Program, questi
     assert said in " ".join(done.stdout.split())
 
 
+def test_a_question_after_a_question_is_still_about_the_causes_of_the_run(asked: Program) -> None:
+    assert asked("ask", "is it over?").returncode == 0
+    done = asked("ask", "was it the database?")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Yes: the run blames orders-db")
+
+
 def test_a_question_that_no_source_can_answer_is_inconclusive(asked: Program) -> None:
     done = asked("ask", "which pods restarted?")
     assert done.returncode == 3
