@@ -31,6 +31,7 @@ def forgetful(things: int) -> Model:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("things", "window"), [pytest.param(100, 32_000, marks=pytest.mark.exhaustive), (30, 8_000)]
 )

@@ -121,7 +121,8 @@ def test_another_process_builds_the_same() -> None:
 
 @pytest.mark.parametrize("window", [8_000, 16_000, 32_000, 128_000])
 @pytest.mark.parametrize(
-    ("turns", "calls", "bytes_each"), [(30, 1, 6_000), (100, 1, 20_000), (40, 8, 20_000)]
+    ("turns", "calls", "bytes_each"),
+    [(30, 1, 6_000), (100, 1, 20_000), pytest.param(40, 8, 20_000, marks=pytest.mark.slow)],
 )
 def test_a_request_stays_within_the_window(window: int, turns: int, calls: int, bytes_each: int) -> None:
     observed, builder = run(turns, calls=calls, size=bytes_each), context(window=window)

@@ -147,6 +147,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES)
 def test_large_texts_take_linear_time(piece: str) -> None:
     small, large = piece * (10_000 // len(piece)), piece * (100_000 // len(piece))
