@@ -132,7 +132,9 @@ def find_fault_messages(recording: Recording) -> list[Finding]:
     for (service, kind), talk in talks.items():
         rest = StepTally(usual.get((service, kind), 0), written[service])
         excess = talk.count - _expected_line_count(talk, rest, len(times[service]), recording)
-        everyday = kind in SYMPTOMS and _may_be_usual_lines(talk, rest, times[service], quiet)
+        everyday = kind in SYMPTOMS and _may_be_usual_lines(
+            talk, rest, times[service], quiet, recording.alert.onset
+        )
         # Counts of independent events scatter by their square root; two of them is beyond chance.
         if excess > 2.0 * math.sqrt(talk.count - excess) and not everyday:
             ceased = kind not in _BLOWS and _has_message_ceased(talk, times[service], recording.window.end)
@@ -232,20 +234,33 @@ def _expected_line_count(talk: MessageGroup, rest: StepTally, spoken: int, recor
 
 
 def _may_be_usual_lines(
-    talk: MessageGroup, rest: StepTally, times: Sequence[float], quiet: TimeRange | None
+    talk: MessageGroup,
+    rest: StepTally,
+    times: Sequence[float],
+    quiet: TimeRange | None,
+    onset: float | None,
 ) -> bool:
     """Whether so few lines, of a kind that every system writes occasionally, may be the usual ones.
 
-    That the few lines written at rest hold none of them is not proof that there never were any. Where nothing was
-    written at rest, in the baseline or early in the log, there is nothing to hold them against.
+    That the few lines written at rest hold none of them is not proof that there never were any. Rest is the baseline with
+    the early part of the log, or with all before the alert's onset. Where nothing was written at rest, there is nothing to
+    hold them against.
     """
-    early = bisect_left(times, quiet.end) if quiet else 0
-    begun = talk.before(quiet.end) if quiet else 0
+    splits = [] if quiet is None else [quiet.end] if onset is None else [quiet.end, onset]
+    rises = [_measure_rise_after(talk, rest, times, split) for split in splits or [-math.inf]]
+    known = [rise for rise in rises if rise is not None]
+    return bool(known) and max(known) < RISEN
+
+
+def _measure_rise_after(
+    talk: MessageGroup, rest: StepTally, times: Sequence[float], split: float
+) -> float | None:
+    """How surely the share of such lines is higher after `split` than before it and at rest; None without lines before."""
+    early, begun = bisect_left(times, split), talk.before(split)
     before = StepTally(rest.step + begun, rest.anchor + early)
-    return (
-        before.anchor > 0
-        and measure_rate_rise(before, StepTally(talk.count - begun, len(times) - early)) < RISEN
-    )
+    if not before.anchor:
+        return None
+    return measure_rate_rise(before, StepTally(talk.count - begun, len(times) - early))
 
 
 def _line_times_by_service(lines: Iterable[LogLine], services: Collection[str]) -> dict[str, list[float]]:

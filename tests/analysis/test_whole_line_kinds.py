@@ -48,6 +48,17 @@ def test_a_call_that_found_nobody_blames_who_was_called_and_no_disk(seed: int) -
         assert (first.service, first.kind != "disk") == (host, True), text
 
 
+@pytest.mark.parametrize("every", [10.0, 30.0, 60.0])
+def test_calls_that_fail_from_the_onset_on_count_however_few_they_are(every: float) -> None:
+    [(host, text)] = draw_call_failures(3, 1)
+    lines = [LogLine(60.0 * i, "orders", "order accepted", "info") for i in range(40)]
+    lines += [LogLine(1800.0 + every * i, "orders", text, "error") for i in range(10)]
+    alert = AlertFacts("orders fail", "orders", onset=1800.0)
+    recording = Recording(alert, TimeRange(0.0, 2400.0), logs=lines)
+    first = rank_findings(recording, run_detectors(recording)).suspects[0]
+    assert (first.service, first.kind) == (host, "errors"), text
+
+
 @pytest.mark.parametrize("text", DEVICES)
 def test_a_device_that_fails_is_a_disk(text: str) -> None:
     rng = random.Random(text)
