@@ -30,9 +30,11 @@ coverage: $(VENV)/.test-installed
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
 # Seeded kills at random moments, and one at every write of the store: prints what was done twice, lost, or illegal.
+# WITHIN=SECONDS draws the trials in random order and begins none after that time.
 TRIALS ?= 2000
+WITHIN ?=
 chaos: $(VENV)/.test-installed
-	PYTHONPATH=src:tests/support $(BIN)/python tests/support/chaos.py --random $(TRIALS) --seed 1
+	PYTHONPATH=src:tests/support $(BIN)/python tests/support/chaos.py --random $(TRIALS) --seed 1 $(if $(WITHIN),--within $(WITHIN))
 
 # A real Kubernetes control plane, built once from Debian's sources into the cache, and the tests against it.
 kubernetes-test: $(VENV)/.test-installed

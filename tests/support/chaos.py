@@ -347,9 +347,18 @@ def _commits() -> int:
 
 
 def run_all(
-    seed: int, moments: int, writes: int | None, jobs: int, say: Callable[[str], None] = print
+    seed: int,
+    moments: int,
+    writes: int | None,
+    jobs: int,
+    say: Callable[[str], None] = print,
+    within: float | None = None,
 ) -> Mapping[str, Counter[str]]:
-    """All trials; says what went wrong, prints how far it is to stderr, returns the counts of each dimension."""
+    """The trials; says what went wrong, prints how far it is to stderr, returns the counts of each dimension.
+
+    With `within` (seconds) the trials are drawn in random order, and none is begun after that time.
+    """
+    begun = time.monotonic()
     print_progress("measuring an undisturbed run: its seconds, and by trials its commits")
     seconds, commits = measured()
     writes = commits if writes is None else min(writes, commits)
@@ -359,7 +368,10 @@ def run_all(
     tape = make_tape(Path(tempfile.mkdtemp(prefix="chaos-tape-")))
     # Processes, not threads: what is forked while another thread holds a lock waits for it for ever.
     with ProcessPoolExecutor(jobs, mp_context=FORK) as pool:
-        trials = pool.map(partial(run_trial, seconds=seconds, tape=tape), plan(seed, moments, writes))
+        planned = list(plan(seed, moments, writes))
+        if within is not None:
+            random.Random(seed).shuffle(planned)
+        trials = pool.map(partial(run_trial, seconds=seconds, tape=tape), planned)
         for number, done in enumerate(trials, 1):
             name = "kill at each write" if done.trial.commit else done.trial.beside or "kill at a moment"
             row = counts.setdefault(name, Counter())
@@ -370,6 +382,10 @@ def run_all(
                 print_progress(
                     f"{number} of {total} trials, {sum(map(count_wrong, counts.values()))} went wrong"
                 )
+            if within is not None and time.monotonic() - begun > within:
+                print_progress(f"stopped after {number} of {total} trials: {within:.0f} s are over")
+                pool.shutdown(cancel_futures=True)
+                break
     shutil.rmtree(tape.parent)
     return counts
 
@@ -408,8 +424,9 @@ def main() -> int:
     parser.add_argument("--writes", type=int, default=None, help="the first N writes; default: every one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--within", type=float, help="begin no trial after so many seconds")
     given = parser.parse_args()
-    counts = run_all(given.seed, given.moments, given.writes, given.jobs)
+    counts = run_all(given.seed, given.moments, given.writes, given.jobs, within=given.within)
     print("\n".join(format_table(counts)))
     return int(any(map(count_wrong, counts.values())))
 
