@@ -12,7 +12,8 @@ from opsleuth.analysis.records import Recording, TimeRange
 from opsleuth.state.nearest_name import find_nearest_names
 from opsleuth.state.plurals import format_count
 from opsleuth.tools.arguments import format_rfc3339
-from opsleuth.tools.sources.case_source import TABLES, CaseSource
+from opsleuth.tools.sources.case_source import CaseSource
+from opsleuth.tools.sources.case_tables import TABLES
 from opsleuth.tools.sources.table_files import find_table_files
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

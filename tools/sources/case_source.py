@@ -6,14 +6,14 @@ asked for. A missing file is a capability that the source does not have.
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from opsleuth.analysis.records import LogLine, Recording, TimeRange
 from opsleuth.state.nearest_name import find_nearest_names
 from opsleuth.tools.sources import case_rows as rows
+from opsleuth.tools.sources.case_tables import TABLES, CaseTable
 from opsleuth.tools.sources.cluster_dumps import (
     DUMP_FILES,
     DUMP_FOLDERS,
@@ -33,7 +33,6 @@ from opsleuth.tools.sources.table_files import (
     MAX_ROWS,
     PARQUET_REMEDY,
     FileProblems,
-    Row,
     can_read_parquet,
     find_table_files,
 )
@@ -46,32 +45,6 @@ HELD_BYTES = 64_000_000
 HELD_BEFORE = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class CaseTable:
-    """One table of a case: file name, capability it serves, field of the recording, row parser (None: metrics)."""
-
-    name: str
-    capability: Capability
-    field: str
-    parse: Callable[[Row, FileProblems], Any] | None = None
-
-
-TABLES = (
-    CaseTable("metrics.csv", "metrics", "metrics"),
-    CaseTable("metrics_baseline.csv", "metrics", "metrics_baseline"),
-    CaseTable("logs.jsonl", "logs", "logs", rows.parse_log_line),
-    CaseTable("logs_baseline.jsonl", "logs", "logs_baseline", rows.parse_log_line),
-    CaseTable("log_patterns.csv", "logs", "patterns", rows.parse_pattern_count),
-    CaseTable("traces.jsonl", "traces", "spans", rows.parse_trace_span),
-    CaseTable("traces_baseline.jsonl", "traces", "spans_baseline", rows.parse_trace_span),
-    CaseTable("span_stats.csv", "traces", "span_stats", rows.parse_span_stat),
-    CaseTable("edge_latency.csv", "traces", "edges", rows.parse_edge_latency),
-    CaseTable("topology.csv", "topology", "topology", rows.parse_dependency),
-    CaseTable("changes.jsonl", "changes", "changes", rows.parse_change),
-    CaseTable("events.jsonl", "events", "events", rows.parse_platform_event),
-    CaseTable("objects.jsonl", "objects", "objects", rows.parse_object_state),
-    CaseTable("statements.jsonl", "statements", "statements", rows.parse_statement_load),
-)
 CASE_CAPABILITIES: frozenset[Capability] = frozenset({table.capability for table in TABLES} | {"runbooks"})
 
 

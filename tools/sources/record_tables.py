@@ -1,13 +1,13 @@
 """Which table of the case format a file's rows are, told by their columns, and the records in it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from opsleuth.tools.sources import case_rows as rows
 from opsleuth.tools.sources.case_rows import stream_records
-from opsleuth.tools.sources.table_files import MAX_ROWS, SUFFIXES, FileProblems, Row, read_rows
+from opsleuth.tools.sources.case_tables import TABLES
+from opsleuth.tools.sources.table_files import MAX_ROWS, SUFFIXES, FileProblems, read_rows
 
 COLUMNS: Mapping[str, frozenset[str]] = {
     "traces": frozenset(("trace_id", "span_id", "service", "operation", "start", "duration_ms")),
@@ -28,15 +28,7 @@ NAMES = {
     "events": "platform events",
     "statements": "database statements",
 }
-_PARSERS: Mapping[str, Callable[[Row, FileProblems], Any]] = {
-    "traces": rows.parse_trace_span,
-    "span_stats": rows.parse_span_stat,
-    "edge_latency": rows.parse_edge_latency,
-    "topology": rows.parse_dependency,
-    "changes": rows.parse_change,
-    "events": rows.parse_platform_event,
-    "statements": rows.parse_statement_load,
-}
+TABLES_BY_NAME = {name: next(t for t in TABLES if t.name.partition(".")[0] == name) for name in COLUMNS}
 _SAMPLE = 5
 
 
@@ -51,4 +43,5 @@ def find_record_table(path: Path) -> str | None:
 
 def read_records(path: Path, table: str, problems: FileProblems) -> Iterator[Any]:
     """The rows of a file as records of the table; broken ones are counted in `problems`."""
-    yield from islice(stream_records(path, _PARSERS[table], problems), MAX_ROWS)
+    if (parse := TABLES_BY_NAME[table].parse) is not None:
+        yield from islice(stream_records(path, parse, problems), MAX_ROWS)

@@ -11,15 +11,12 @@ from typing import Any
 from opsleuth.analysis.records import TimeRange
 from opsleuth.configuration.source_settings import RecordFilesSettings
 from opsleuth.state.plurals import format_count
-from opsleuth.tools.sources.case_source import TABLES, CaseTable
 from opsleuth.tools.sources.file_patterns import find_matching_paths
 from opsleuth.tools.sources.live_source import FetchedRows, LiveSource, SourceCheck, SourceRuntime
-from opsleuth.tools.sources.record_tables import COLUMNS, find_record_table, read_records
+from opsleuth.tools.sources.record_tables import COLUMNS, TABLES_BY_NAME, find_record_table, read_records
 from opsleuth.tools.sources.source_protocols import Capability
 from opsleuth.tools.sources.table_files import FileProblems
 from opsleuth.tools.spec import UnavailableError
-
-_TABLES = {name: next(t for t in TABLES if t.name.partition(".")[0] == name) for name in COLUMNS}
 
 
 class RecordFilesSource(LiveSource):
@@ -31,7 +28,7 @@ class RecordFilesSource(LiveSource):
         self._patterns = ", ".join(settings.files)
         self._tables = {path: table for path in files if (table := find_record_table(path))}
         served = self._tables.values() or COLUMNS  # none yet: which tables the files will hold is not known
-        self.capabilities = frozenset(_TABLES[table].capability for table in served)
+        self.capabilities = frozenset(TABLES_BY_NAME[table].capability for table in served)
 
     async def fetch(self, capability: Capability, window: TimeRange) -> FetchedRows:
         """All rows but those of a later time: what lies before the window may bear on it."""
@@ -48,7 +45,7 @@ class RecordFilesSource(LiveSource):
         rows: dict[str, list[Any]] = {}
         asked, notes = list[str](), list[str]()
         for path, name in self._tables.items():
-            table: CaseTable = _TABLES[name]
+            table = TABLES_BY_NAME[name]
             if table.capability != capability:
                 continue
             problems = FileProblems(path.name)
