@@ -1,4 +1,4 @@
-"""Times as systems that send alerts write them. One that cannot be read is named, so that nobody takes it for absent."""
+"""Read the times that alerting systems write. An unreadable time is reported, so that it is not taken for absent."""
 
 import re
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def _iso_time(value: str) -> datetime:
 
 
 def unreadable_times(document: Mapping[str, Any], *fields: str) -> tuple[str, ...]:
-    """Times that are given and that nobody can read, by the name of their field."""
+    """Times that are given but cannot be read, by the name of their field."""
     given = {name: value for name in fields if (value := document.get(name)) not in (None, "", 0)}
     return tuple(
         f"{name} {str(value)[:60]!r}"

@@ -1,7 +1,7 @@
 """The measures that an alert is about, whatever their names, and how each of them compares with the stretch before.
 
 An alert names its metric, or says in words what it is about; then the measures of its service that fit the words
-stand for it. What moved is the incident itself. It names no cause, but nobody may call it healthy either.
+stand for it. What moved is the incident itself. It names no cause, but it rules out a healthy verdict.
 """
 
 import re
@@ -102,7 +102,7 @@ _BAD_SIDES = {
     **dict.fromkeys(("disk_queue", "write_latency", "read_latency", "storage_used", "swap"), _UP),
     **dict.fromkeys(("success", "storage_free", "memory_free"), _DOWN),
 }
-"""Sides to which a move is trouble, where the role says; nobody is paged for requests that are faster than usual."""
+"""Sides to which a move is trouble, where the role tells; faster requests than usual, for example, are not trouble."""
 
 
 class AlertMeasure(NamedTuple):

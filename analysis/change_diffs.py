@@ -89,7 +89,7 @@ def identify_change(change: ServiceChange) -> str:
 
 
 def read_change_diff(change: ServiceChange) -> ChangeDiff | None:
-    """The diff of a change; None where there is none to see."""
+    """The diff of a change, or None if it was not recorded."""
     if not change.diff or not change.diff.strip():
         return None
     removed, added, context = [], [], []
@@ -167,7 +167,7 @@ def is_idle_change(change: ServiceChange) -> bool:
 
 
 def pair_changed_lines(diff: ChangeDiff) -> list[tuple[str, str]]:
-    """Removed lines with the added ones that took their place, by their order; empty where there is none."""
+    """Pairs of removed lines and the added lines that replaced them, in order; may be empty."""
     left = list(diff.added)
     pairs = []
     for old in diff.removed:

@@ -27,7 +27,7 @@ async def repeat_forever(what: str, seconds: float, work: Callable[[], Awaitable
     while True:
         try:
             await work()
-        except Exception as error:  # noqa: BLE001 - the border: a loop that ends by an error is missed by nobody
+        except Exception as error:  # noqa: BLE001 - the border: no caller would notice that this loop has ended
             log.warning("%s failed (%s: %s): again in %g s", what, type(error).__name__, error, seconds)
         await asyncio.sleep(seconds)
 

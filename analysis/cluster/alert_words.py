@@ -37,7 +37,7 @@ def is_service_named(service: str, alert: AlertFacts) -> bool:
 
 
 def is_job_spoken_of(ref: ObjectRef, text: str, services: Collection[str]) -> bool:
-    """Whether a text is about what a job does: nobody calls a job, so people name its work (`settlements are late`).
+    """Whether a text is about what a job does: jobs receive no requests, so people name their work (`settlements are late`).
 
     Parts of its name that are services' own names do not count.
     """
